@@ -1,0 +1,1 @@
+"""Dragoman: A2A between any two agents, whichever version and binding either side speaks."""

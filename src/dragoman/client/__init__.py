@@ -1,0 +1,1 @@
+"""The six client faces."""

@@ -1,0 +1,1 @@
+"""Shapes: message bytes to canonical structs and back, one module per dialect. Pure."""

@@ -1,0 +1,1 @@
+"""Standing in front of an agent that somebody else runs."""

@@ -1,0 +1,81 @@
+"""What crosses the seam between the codecs and whatever moves the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Header = tuple[bytes, bytes]
+
+
+class Headers:
+    """Header fields of one message, looked up by lower-case name, joined with ``, `` when repeated (RFC 9110 §5.3).
+
+    Built from raw pairs without work; the index is made on the first look-up.
+    """
+
+    __slots__ = ("_index", "raw")
+
+    def __init__(self, raw: Iterable[Header] = ()) -> None:
+        self.raw = raw if isinstance(raw, list | tuple) else list(raw)
+        self._index: dict[bytes, bytes] | None = None
+
+    def get(self, name: bytes, default: bytes = b"") -> bytes:
+        """Value of the field called ``name`` (lower case), or ``default``."""
+        index = self._index
+        if index is None:
+            index = self._index = self._build()
+        return index.get(name, default)
+
+    def text(self, name: str, default: str = "") -> str:
+        """As :meth:`get`, as text (latin-1, RFC 9110 §5.5)."""
+        value = self.get(name.encode("latin-1"), b"\0")
+        return default if value == b"\0" else value.decode("latin-1")
+
+    def _build(self) -> dict[bytes, bytes]:
+        index: dict[bytes, bytes] = {}
+        for name, value in self.raw:
+            key = name.lower()
+            index[key] = index[key] + b", " + value if key in index else value
+        return index
+
+    def __repr__(self) -> str:
+        return f"Headers({[name for name, _ in self.raw]!r})"  # names only: values may be secrets
+
+
+NO_HEADERS = Headers()
+
+
+@dataclass(slots=True)
+class HttpRequest:
+    """One HTTP request, its body complete. ``path`` is still percent-encoded and below the mount point."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Headers = NO_HEADERS
+    body: bytes = b""
+
+
+@dataclass(slots=True)
+class HttpResponse:
+    """One HTTP response, its body complete. ``trailers`` only exist on gRPC."""
+
+    status: int
+    headers: list[Header] = field(default_factory=list)
+    body: bytes = b""
+    trailers: list[Header] = field(default_factory=list)
+
+
+class Call(NamedTuple):
+    """A request with the framing taken off.
+
+    ``op``: the operation's 1.0 name. ``body``: its message, still in the wire's dialect. ``id``: the JSON-RPC id as
+    the JSON text that came, empty for a notification and on the other bindings. ``tenant``: from a route.
+    """
+
+    op: str
+    body: bytes
+    id: bytes = b""
+    tenant: str = ""
