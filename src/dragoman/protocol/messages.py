@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..errors import A2AError
+
 Header = tuple[bytes, bytes]
 
 
@@ -73,9 +75,20 @@ class Call(NamedTuple):
 
     ``op``: the operation's 1.0 name. ``body``: its message, still in the wire's dialect. ``id``: the JSON-RPC id as
     the JSON text that came, empty for a notification and on the other bindings. ``tenant``: from a route.
+    ``media``: the media type that the caller wants its reply in (HTTP+JSON).
     """
 
     op: str
     body: bytes
     id: bytes = b""
     tenant: str = ""
+    media: bytes = b"application/json"
+
+
+class Rejected(Exception):
+    """Raised when a request cannot be read: the error to answer, and the JSON-RPC id to answer it under."""
+
+    def __init__(self, error: A2AError, id: bytes = b"null") -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.id = id
