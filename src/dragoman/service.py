@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from .model import Operation, Req, Res, Streaming, StreamResponse, Unary
 from .protocol.messages import NO_HEADERS, Headers
 from .protocol.operations import Binding, Version
+
+AnyOperation: TypeAlias = Operation[Any, Any]
 
 
 class Caller(Protocol):
@@ -35,12 +37,14 @@ class Context:
     """What travels beside one request, inwards, and beside its reply, outwards.
 
     Inwards: ``version`` and ``binding`` that the caller speaks, ``tenant``, ``headers`` as they came, ``extensions``
-    (URIs that the caller activates), ``caller``, ``deadline`` (seconds on the event loop's clock, None = none).
+    (URIs that the caller activates), ``caller``, ``deadline`` (seconds on the event loop's clock, None = none),
+    ``base_url`` (where the caller reached us; set where a card is asked for).
     Outwards: ``activated`` (URIs that were), ``retry_after`` (seconds).
     """
 
     __slots__ = (
         "activated",
+        "base_url",
         "binding",
         "caller",
         "deadline",
@@ -69,22 +73,26 @@ class Context:
         self.extensions = extensions
         self.caller = caller
         self.deadline = deadline
+        self.base_url = ""
         self.activated: tuple[str, ...] = ()
         self.retry_after: float | None = None
 
 
-class EventStream(ABC):
-    """The events of one stream, in order. Whoever opened it closes it; the garbage collector never does.
+Item = TypeVar("Item")
 
-    ``async for`` gives one event at a time; :meth:`batch` gives all that are ready, which is cheaper on a wire.
+
+class Stream(ABC, Generic[Item]):
+    """The items of one stream, in order. Whoever opened it closes it; the garbage collector never does.
+
+    ``async for`` gives one item at a time; :meth:`batch` gives all that are ready, which is cheaper on a wire.
     """
 
-    _pending: Sequence[StreamResponse] = ()
+    _pending: Sequence[Item] = ()
     _next: int = 0
 
     @abstractmethod
-    async def batch(self) -> Sequence[StreamResponse]:
-        """Wait for at least one event and return all that are ready; empty once the stream has ended.
+    async def batch(self) -> Sequence[Item]:
+        """Wait for at least one item and return all that are ready; empty once the stream has ended.
 
         Raises ``A2AError`` (or ``PeerError``, ``TransportError``) if the stream broke.
         """
@@ -93,16 +101,20 @@ class EventStream(ABC):
     async def aclose(self) -> None:
         """End the stream on this side. The task that it follows goes on."""
 
-    def __aiter__(self) -> EventStream:
+    def __aiter__(self) -> Stream[Item]:
         return self
 
-    async def __anext__(self) -> StreamResponse:
+    async def __anext__(self) -> Item:
         if self._next >= len(self._pending):
             self._pending, self._next = await self.batch(), 0
             if not self._pending:
                 raise StopAsyncIteration
         self._next += 1
         return self._pending[self._next - 1]
+
+
+EventStream: TypeAlias = Stream[StreamResponse]
+ByteStream: TypeAlias = Stream[bytes]
 
 
 class A2AService(Protocol):
@@ -117,5 +129,21 @@ class A2AService(Protocol):
         ...
 
 
+@runtime_checkable
+class PassThrough(Protocol):
+    """What a service offers on top when it can take and give message bytes of a dialect undecoded."""
+
+    def passes(self, version: Version, binding: Binding, op: AnyOperation) -> bool:
+        """Whether a message of this operation, as it is on that face, needs no change on its way."""
+        ...
+
+    async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
+        """As :meth:`A2AService.call`, over message bytes."""
+        ...
+
+    async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
+        """As :meth:`A2AService.stream`, over message bytes."""
+        ...
+
+
 Middleware: TypeAlias = Callable[[A2AService], A2AService]
-AnyOperation: TypeAlias = Operation[Any, Any]

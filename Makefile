@@ -1,0 +1,48 @@
+# Two commands do everything on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
+PYTHON ?= python3
+UV := .uv/bin/uv
+RUN := .venv/bin/python
+export UV_PYTHON_DOWNLOADS := never
+
+.PHONY: demo test format format-check lint imports types unit bench interop clean
+
+.venv/.ready: pyproject.toml uv.lock | $(UV)
+	$(UV) sync --frozen --all-extras --python $(PYTHON)
+	@touch $@
+
+$(UV):
+	$(PYTHON) -m venv .uv
+	.uv/bin/pip install --quiet --disable-pip-version-check 'uv==0.13.9'
+
+demo: .venv/.ready  ## two agents, a gateway before each, every call through all six faces; ONCE=1 exits after the table
+	$(RUN) examples/demo_run.py $(if $(ONCE),--once)
+
+test: format-check lint imports types unit  ## everything that CI runs
+
+format: .venv/.ready
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+format-check: .venv/.ready
+	.venv/bin/ruff format --check .
+
+lint: .venv/.ready
+	.venv/bin/ruff check .
+
+imports: .venv/.ready
+	.venv/bin/lint-imports
+
+types: .venv/.ready
+	.venv/bin/mypy
+
+unit: .venv/.ready
+	$(RUN) -m pytest -n auto
+
+bench: .venv/.ready  ## side by side with a2a-sdk; prints ratios, writes bench/results/latest.json
+	$(RUN) -m bench $(ARGS)
+
+interop: .venv/.ready  ## against the official SDKs, each in an environment of its own; writes docs/interop.md
+	$(RUN) -m tests.interop $(ARGS)
+
+clean:
+	rm -rf .venv .uv .interop .mypy_cache .ruff_cache .pytest_cache .hypothesis

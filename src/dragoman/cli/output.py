@@ -1,0 +1,44 @@
+"""What a person sees and what a program reads: tables on a terminal, one JSON value per line with ``--json``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+#: rich leaves colour out when the stream is no terminal or NO_COLOR is set.
+stdout = Console(highlight=False, soft_wrap=True)
+stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on one line of stdout, at once."""
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.flush()
+
+
+def print_table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """A table on stdout, as wide as its content when stdout is no terminal."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    stdout.print(table)
+
+
+def say(text: str, style: str = "") -> None:
+    """A line of progress or remark on stderr."""
+    stderr.print(Text(text, style=style))
+
+
+def complain(text: str, hint: str = "") -> None:
+    """An error on stderr, with what to do next."""
+    stderr.print(Text("error: ", style="bold red") + Text(text))
+    if hint:
+        stderr.print(Text("  ") + Text(hint, style="dim"))

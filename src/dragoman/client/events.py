@@ -1,0 +1,203 @@
+"""The events of a remote stream, made whole: it begins with a Task, and a break in it is taken up again.
+
+Rules of this module:
+
+- A stream that ends after a terminal or interrupted state, after a lone Message, or at a 0.3 ``final`` is complete.
+  Any other end is a break, never a silent one.
+- A break is answered by SubscribeToTask once the task is known, as often as :class:`Resume` says. A task that cannot
+  be subscribed to any more has ended: GetTask then gives its last state, and the stream ends.
+- 1.0 streams begin with a Task (or a Message). Where the peer begins with an update, a Task is put in front: as
+  GetTask gives it when the task was there before, else made of what the update says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..dialects.base import Notes
+from ..errors import (
+    A2AError,
+    DragomanError,
+    InvalidParamsError,
+    PeerError,
+    TransportError,
+    UnavailableError,
+    UnsupportedOperationError,
+)
+from ..model import (
+    GET_TASK,
+    INTERRUPTED,
+    SUBSCRIBE_TO_TASK,
+    TERMINAL,
+    GetTaskRequest,
+    Streaming,
+    StreamResponse,
+    SubscribeToTaskRequest,
+    Task,
+    TaskState,
+    TaskStatus,
+)
+from ..service import ByteStream, Context, EventStream
+
+if TYPE_CHECKING:
+    from .remote import Remote
+
+_RESTS = TERMINAL | INTERRUPTED
+#: What a peer answers when a task cannot be followed any more (1.0 §3.1.6; some 0.3 peers say InvalidParams).
+_ENDED = (UnsupportedOperationError, InvalidParamsError)
+#: What a stream may break with and still be taken up again.
+_BREAKS = (TransportError, UnavailableError)
+
+
+class RemoteStream(EventStream):
+    """The events of SendStreamingMessage or SubscribeToTask at a peer."""
+
+    def __init__(self, remote: Remote, op: Streaming[Any], request: Any, ctx: Context) -> None:
+        self._remote = remote
+        self._op = op
+        self._request = request
+        self._ctx = ctx
+        self._source: ByteStream | None = None
+        self._notes = Notes()
+        self._ready: Sequence[StreamResponse] = ()
+        self._task_id = ""
+        self._complete = False
+        self._done = False
+        self._attempts = 0
+        self._snapshot = False
+
+    async def open(self) -> None:
+        """Open the stream and wait for its first events. Raises what the peer answers in their place."""
+        self._source = await self._remote.open(self._op, self._request, self._ctx)
+        try:
+            first = await self._read()
+            if not first:
+                raise PeerError(f"The stream of {self._op.name} ended without an event")
+            self._ready = await self._led(first, self._op, self._request)
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def batch(self) -> Sequence[StreamResponse]:
+        ready, self._ready = self._ready, ()
+        while not ready and not self._done:
+            ready = await self._more()
+        return ready
+
+    async def aclose(self) -> None:
+        self._done = True
+        source, self._source = self._source, None
+        if source is not None:
+            await source.aclose()
+
+    # -- reading
+
+    async def _more(self) -> Sequence[StreamResponse]:
+        try:
+            events = await self._read()
+        except _BREAKS as broken:
+            return await self._resumed(broken)
+        if events:
+            if not self._snapshot:
+                self._attempts = 0
+            self._snapshot = False
+            return events
+        if not self._complete:
+            return await self._resumed(TransportError("The stream ended before its task came to rest"))
+        await self.aclose()
+        return ()
+
+    async def _read(self) -> Sequence[StreamResponse]:
+        """The next events, empty at the end of the peer's stream."""
+        assert self._source is not None
+        events: list[StreamResponse] = []
+        for raw in await self._source.batch():
+            event = self._remote.load(self._op, raw, self._notes)
+            if self._notes.forgiven:
+                self._remote.read(self._op, self._notes)
+            self._follow(event)
+            events.append(event)
+            if self._notes.final:
+                await self.aclose()
+                break
+        return events
+
+    def _follow(self, event: StreamResponse) -> None:
+        if event.task is not None:
+            self._task_id = event.task.id
+            self._complete = event.task.status.state in _RESTS
+        elif event.status_update is not None:
+            self._task_id = event.status_update.task_id
+            self._complete = event.status_update.status.state in _RESTS
+        elif event.artifact_update is not None:
+            self._task_id = event.artifact_update.task_id
+        elif not self._task_id:
+            self._complete = True
+
+    # -- a Task in front
+
+    async def _led(
+        self, events: Sequence[StreamResponse], op: Streaming[Any], request: Any
+    ) -> Sequence[StreamResponse]:
+        first = events[0]
+        if first.task is not None or first.message is not None:
+            return events
+        task = _made_of(first)
+        if op is SUBSCRIBE_TO_TASK or request.message.task_id:
+            task = await self._get_task(task)
+        if self._remote.behaviour.note is not None:
+            self._remote.behaviour.note(f"{op.name}: the stream did not begin with a Task; one was put in front")
+        return (StreamResponse(task=task), *events)
+
+    async def _get_task(self, otherwise: Task) -> Task:
+        try:
+            return await self._remote.call(GET_TASK, GetTaskRequest(id=otherwise.id), self._ctx)
+        except DragomanError:
+            return otherwise
+
+    # -- after a break
+
+    async def _resumed(self, broken: DragomanError) -> Sequence[StreamResponse]:
+        if self._source is not None:
+            await self._source.aclose()
+        while self._task_id and self._attempts < self._remote.behaviour.resume.tries:
+            await asyncio.sleep(self._remote.behaviour.resume.delay(self._attempts))
+            self._attempts += 1
+            try:
+                return await self._subscribe()
+            except _ENDED:
+                return await self._last_state(broken)
+            except _BREAKS:
+                continue
+            except A2AError as error:
+                raise broken from error
+        raise broken
+
+    async def _subscribe(self) -> Sequence[StreamResponse]:
+        request = SubscribeToTaskRequest(id=self._task_id)
+        self._source = await self._remote.open(SUBSCRIBE_TO_TASK, request, self._ctx)
+        events = await self._read()
+        if not events:
+            raise TransportError("The stream ended before its first event")
+        self._snapshot = True
+        return await self._led(events, SUBSCRIBE_TO_TASK, request)
+
+    async def _last_state(self, broken: DragomanError) -> Sequence[StreamResponse]:
+        try:
+            task = await self._remote.call(GET_TASK, GetTaskRequest(id=self._task_id), self._ctx)
+        except A2AError as error:
+            raise broken from error
+        await self.aclose()
+        return (StreamResponse(task=task),)
+
+
+def _made_of(event: StreamResponse) -> Task:
+    """The least Task that an update tells of."""
+    if event.status_update is not None:
+        update = event.status_update
+        return Task(id=update.task_id, context_id=update.context_id, status=update.status)
+    assert event.artifact_update is not None  # the dialects give exactly one member
+    chunk = event.artifact_update
+    return Task(id=chunk.task_id, context_id=chunk.context_id, status=TaskStatus(state=TaskState.WORKING))

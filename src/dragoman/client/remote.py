@@ -1,0 +1,164 @@
+"""A remote agent behind one of its interfaces, as an ``A2AService``.
+
+Rules of this module:
+
+- The version and the tenant are those of the interface, whatever the caller's own headers or request say
+  (1.0 §3.6.1, §8.3.2).
+- Only what a caller puts into :attr:`CallContext.outgoing` travels as headers; those that came in
+  (``ctx.headers``) never do. To an interface that may not have credentials, only trace context travels.
+- Nothing is sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ..dialects.base import Dialect, Notes
+from ..errors import MethodNotFoundError, PeerError
+from ..faces import Face
+from ..model import OPERATIONS, Operation, Req, Res, Streaming, Unary
+from ..protocol.messages import Header
+from ..protocol.operations import EXTENSIONS_HEADER, WIRE, Version
+from ..service import AnyOperation, ByteStream, Context, EventStream
+from .events import RemoteStream
+from .options import Resume
+from .transports.base import Transport
+
+#: Fields that belong to us or to the connection, whatever a caller passes.
+_OURS = frozenset(
+    b"a2a-version a2a-extensions x-a2a-extensions accept accept-encoding connection content-length content-type "
+    b"expect host keep-alive proxy-authorization proxy-connection te trailer transfer-encoding upgrade user-agent "
+    b"grpc-timeout grpc-encoding grpc-accept-encoding".split()
+)
+#: What travels to an interface that may not have credentials.
+_TRACE = frozenset((b"traceparent", b"tracestate", b"baggage"))
+
+
+class CallContext(Context):
+    """A context that also says what to send: ``outgoing`` are header fields for this call, lower-case names."""
+
+    __slots__ = ("outgoing",)
+
+    def __init__(self, *, outgoing: Sequence[Header] = (), **more: Any) -> None:
+        super().__init__(**more)
+        self.outgoing = outgoing
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How a client reads and waits. ``note`` is told, in words, what was forgiven and what was decided."""
+
+    reply: float = 60.0
+    lenient: bool = True
+    resume: Resume = Resume()
+    note: Callable[[str], None] | None = None
+
+
+class Remote:
+    """One interface of a remote agent. ``trusted``: whether it may have the caller's headers."""
+
+    def __init__(
+        self,
+        face: Face,
+        dialect: Dialect,
+        transport: Transport,
+        *,
+        tenant: str = "",
+        extensions: tuple[str, ...] = (),
+        trusted: bool = True,
+        behaviour: Behaviour = Behaviour(),  # noqa: B008 - immutable
+    ) -> None:
+        self.face = face
+        self.behaviour = behaviour
+        self._dialect = dialect
+        self._transport = transport
+        self._tenant = tenant if face.version == "1.0" else ""
+        self._extensions = extensions
+        self._trusted = trusted
+        self._wire = WIRE[face.version]
+        self._reading = behaviour.note is not None or not behaviour.lenient
+
+    async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
+        """See ``A2AService.call``. Raises ``MethodNotFoundError`` without a call if the version has no such
+        operation."""
+        body = self._body(op, request)
+        raw = await self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+        if not self._reading:
+            reply: Res = self._dialect.load_reply(op, raw)
+            return reply
+        notes = Notes()
+        reply = self._dialect.load_reply(op, raw, notes)
+        self.read(op, notes)
+        return reply
+
+    async def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> EventStream:
+        """See ``A2AService.stream``. The stream begins with a Task or a Message whatever the peer began with."""
+        stream = RemoteStream(self, op, request, ctx)
+        await stream.open()
+        return stream
+
+    async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
+        """One call with the message bytes as they are, in this interface's own dialect."""
+        return await self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+
+    async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
+        """One stream with the message bytes as they are."""
+        return await self._transport.stream(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+
+    async def open(self, op: Streaming[Req], request: Req, ctx: Context) -> ByteStream:
+        """Open the stream that a request asks for, its messages still undecoded."""
+        return await self.exchange_stream(op, self._body(op, request), ctx)
+
+    def load(self, op: Operation[Req, Res], raw: bytes, notes: Notes) -> Res:
+        """Read one message of a stream."""
+        reply: Res = self._dialect.load_reply(op, raw, notes)
+        return reply
+
+    def read(self, op: AnyOperation, notes: Notes) -> None:
+        """Say what was forgiven in reading. Raises ``PeerError`` for it if this client is strict."""
+        if not notes.forgiven:
+            return
+        said = f"{op.name} over {self.face}: {'; '.join(notes.forgiven)}"
+        if not self.behaviour.lenient:
+            raise PeerError(f"The reply to {said}")
+        if self.behaviour.note is not None:
+            self.behaviour.note(said)
+        notes.forgiven.clear()
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+    def _body(self, op: AnyOperation, request: Any) -> bytes:
+        if op.name not in self._wire:
+            raise MethodNotFoundError(f"{op.name} does not exist in {self.face.version}, which this interface speaks")
+        if request.tenant != self._tenant:
+            request = msgspec.structs.replace(request, tenant=self._tenant)
+        return self._dialect.dump_request(op, request)
+
+    def _time(self, ctx: Context) -> float:
+        if ctx.deadline is None:
+            return self.behaviour.reply
+        return max(min(self.behaviour.reply, ctx.deadline - asyncio.get_running_loop().time()), 0.001)
+
+    def _headers(self, ctx: Context) -> Sequence[Header]:
+        outgoing = ctx.outgoing if isinstance(ctx, CallContext) else ()
+        if not outgoing and not ctx.extensions and not self._extensions:
+            return ()
+        fields = [(name, value) for name, value in outgoing if self._sends(name.lower())]
+        uris = tuple(dict.fromkeys(self._extensions + ctx.extensions))
+        return (*fields, extensions_header(self.face.version, uris)) if uris else fields
+
+    def _sends(self, name: bytes) -> bool:
+        return name not in _OURS and (self._trusted or name in _TRACE)
+
+
+def extensions_header(version: Version, uris: Iterable[str]) -> Header:
+    """The field that asks for extensions, under the version's own name (1.0 §3.2.6, quirk Q97)."""
+    return EXTENSIONS_HEADER[version].encode(), ", ".join(uris).encode("latin-1")
+
+

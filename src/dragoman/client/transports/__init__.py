@@ -1,0 +1,1 @@
+"""How bytes reach a peer: HTTP for two bindings, gRPC for the third."""

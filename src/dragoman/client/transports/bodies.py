@@ -1,0 +1,57 @@
+"""The bodies in which the events of a stream come: event streams, JSON lines, or one JSON text.
+
+Only the first is what A2A says (1.0 §9.4.2, §11.7). The others are read because peers send them: newline-delimited
+JSON, one JSON array (what a gRPC transcoder makes of a stream), and one reply to a streaming call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from ...errors import PeerError, TransportError
+from ...protocol import sse
+from ...protocol.codec import Codec
+from ...protocol.messages import HttpResponse
+
+
+class StreamBody(Protocol):
+    """Cuts a body into the data of its events."""
+
+    def feed(self, chunk: bytes | None) -> Iterable[bytes]:
+        """Data of the events that ``chunk`` completes; None is the end, where ``TransportError`` means a cut."""
+        ...
+
+
+class NoBody:
+    """A body that is already read."""
+
+    def feed(self, chunk: bytes | None) -> Iterable[bytes]:
+        return ()
+
+
+class LineBody:
+    """One JSON text per line."""
+
+    def __init__(self, limit: int) -> None:
+        self._rest = b""
+        self._limit = limit
+
+    def feed(self, chunk: bytes | None) -> Iterable[bytes]:
+        *lines, self._rest = (self._rest + (b"\n" if chunk is None else chunk)).split(b"\n")
+        if len(self._rest) > self._limit:
+            raise PeerError(f"An event of the stream is larger than {self._limit} bytes")
+        return [line for line in lines if line.strip()]
+
+
+def whole_body(codec: Codec, op: str, response: HttpResponse) -> list[bytes]:
+    """The messages of a stream that came as one JSON text. Raises what the codec reads it as."""
+    if response.body.lstrip()[:1] != b"[":
+        return [codec.read_result(op, response)]
+    try:
+        events = msgspec.json.decode(response.body, type=list[msgspec.Raw])
+    except msgspec.DecodeError as error:
+        raise PeerError(f"A stream came as a JSON array that cannot be read: {error}") from error
+    return [codec.read_event(op, bytes(event)) for event in events]

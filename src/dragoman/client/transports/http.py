@@ -1,0 +1,359 @@
+"""The HTTP transport: both JSON bindings of both versions, over pyreqwest.
+
+Rules of this module:
+
+- No redirect is followed, no proxy used unless asked for, no compressed body asked for.
+- Only a failure to connect counts as not sent. A connection that was lost later may have carried the request.
+- A request is repeated on its other verb (SubscribeToTask, 1.0 §11.3 against its proto) or on the route without
+  tenant only when the answer says that no route took it; what worked is remembered for this peer.
+- Every body that is read is bounded, and so is every event of a stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from ...errors import ConfigError, DragomanError, PeerError, TransportError
+from ...faces import Face
+from ...protocol.codec import Codec
+from ...protocol.messages import Header, Headers, HttpRequest, HttpResponse
+from ...protocol.operations import WIRE
+from ...service import ByteStream, Context
+from ..options import Limits, Timeouts, Tls, pem
+from . import refusals
+from .base import activated
+from .bodies import EventBody, LineBody, NoBody, StreamBody, whole_body
+
+try:
+    from pyreqwest.client import Client, ClientBuilder
+    from pyreqwest.exceptions import (
+        BodyDecodeError,
+        DecodeError,
+        PyreqwestError,
+        RequestTimeoutError,
+    )
+    from pyreqwest.http import Url
+    from pyreqwest.proxy import ProxyBuilder
+    from pyreqwest.request import StreamRequest
+    from pyreqwest.response import Response
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise ConfigError("HTTP needs the package pyreqwest: pip install dragoman[client]") from error
+
+_EXTENSIONS = ("a2a-extensions", "x-a2a-extensions")
+
+
+def build_client(timeouts: Timeouts, tls: Tls, proxy: str | None = None) -> Client:
+    """A pool of connections with our policy. Raises ``ConfigError`` for certificates that cannot be used."""
+    builder = (
+        ClientBuilder()
+        .no_proxy()
+        .follow_redirects(False)
+        .referer(False)
+        .gzip(False)
+        .brotli(False)
+        .zstd(False)
+        .deflate(False)
+        .user_agent("dragoman")
+        .connect_timeout(timedelta(seconds=timeouts.connect))
+        .danger_accept_invalid_certs(not tls.verify)
+    )
+    try:
+        if tls.ca is not None:
+            builder.add_root_certificate_pem(pem(tls.ca))
+        if tls.cert is not None and tls.key is not None:
+            builder.identity_pem(pem(tls.cert) + b"\n" + pem(tls.key))
+        if proxy is not None:
+            builder.proxy(ProxyBuilder.all(proxy))
+        return builder.build()
+    except (PyreqwestError, ValueError) as error:
+        raise ConfigError(f"The TLS or proxy settings cannot be used: {error}") from error
+
+
+class HttpTransport:
+    """One interface of a peer over HTTP.
+
+    ``url``: the interface's. ``headers``: fields of every request. ``tenant``: for the routes of HTTP+JSON, empty
+    for none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        face: Face,
+        codec: Codec,
+        client: Client,
+        *,
+        headers: Iterable[Header] = (),
+        tenant: str = "",
+        timeouts: Timeouts,
+        limits: Limits,
+    ) -> None:
+        self._codec = codec
+        self._client = client
+        self._url = url
+        self._base, _, self._query = url.partition("?")
+        self._root = _target(url)
+        self._headers = _texts(headers)
+        self._timeouts = timeouts
+        self._reply_time = timedelta(seconds=timeouts.reply)
+        self._limits = limits
+        self._prepared: dict[tuple[str, str], dict[str, str]] = {}
+        self._names = WIRE[face.version]
+        self._tenants = (tenant, "") if tenant and face.binding == "HTTP+JSON" else ("",)
+        self._routes: dict[str, tuple[tuple[str, str], ...]] = {}
+
+    async def unary(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> bytes:
+        time = self._reply_time if timeout == self._timeouts.reply else timedelta(seconds=timeout)
+        try:
+            exchange, reply = await self._open(op, body, headers, time, ctx)
+            try:
+                response = await self._read(reply)
+            finally:
+                await exchange.__aexit__(None, None, None)
+        except PyreqwestError as error:
+            raise transport_error(error, self._url) from error
+        if refusals.is_page(response.body):
+            raise refusals.unexpected(response, self._url, "a JSON message")
+        return self._codec.read_result(op, response)
+
+    async def stream(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> ByteStream:
+        try:
+            async with asyncio.timeout(timeout):
+                exchange, reply = await self._open(op, body, headers, None, ctx)
+        except TimeoutError as error:
+            raise TransportError(f"{self._url} did not open the stream within {timeout:g} seconds") from error
+        except PyreqwestError as error:
+            raise transport_error(error, self._url) from error
+        try:
+            return await self._events(op, exchange, reply)
+        except PyreqwestError as error:
+            await exchange.__aexit__(None, None, None)
+            raise transport_error(error, self._url) from error
+        except BaseException:
+            await exchange.__aexit__(None, None, None)
+            raise
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    # -- one exchange
+
+    async def _open(
+        self, op: str, body: bytes, headers: Sequence[Header], time: timedelta | None, ctx: Context
+    ) -> tuple[StreamRequest, Response]:
+        """Send, and give the exchange whose reply is a success. Raises what any other reply means."""
+        refused: HttpResponse | None = None
+        routes = self._routes.get(op) or self._possible(op)
+        for route in routes:
+            exchange = self._build(op, body, route, headers, time)
+            reply = await exchange.__aenter__()
+            if 200 <= reply.status < 300:
+                if len(routes) > 1:
+                    self._routes[op] = (route,)
+                if headers:
+                    _facts(reply, ctx)
+                return exchange, reply
+            try:
+                response = await self._read(reply)
+            finally:
+                await exchange.__aexit__(None, None, None)
+            if not refusals.no_route(response):
+                refused = response
+                break
+            refused = refused or response
+        assert refused is not None  # there is at least one route
+        raise refusals.refusal(refused, lambda response: self._codec.read_result(op, response), self._url)
+
+    def _possible(self, op: str) -> tuple[tuple[str, str], ...]:
+        """Pairs of tenant route and verb to try, in order; an empty verb is the first one of the table."""
+        names = self._names.get(op)
+        verbs = ("", names.verbs[1]) if names is not None and len(names.verbs) > 1 and not names.body else ("",)
+        routes = tuple((tenant, verb) for tenant in self._tenants for verb in verbs)
+        self._routes[op] = routes
+        return routes
+
+    def _build(
+        self, op: str, body: bytes, route: tuple[str, str], headers: Sequence[Header], time: timedelta | None
+    ) -> StreamRequest:
+        tenant, verb = route
+        request = self._codec.write_call(op, body, tenant=tenant)
+        if verb and verb != request.method:
+            request = HttpRequest(verb, request.path, request.query, _WITH_BODY, b"{}")
+        fields = self._prepared.get((op, request.method))
+        if fields is None:
+            fields = self._prepared[op, request.method] = self._headers | _texts(request.headers.raw)
+        if headers:
+            fields = fields | _texts(headers)
+        try:
+            builder = self._client.request(request.method, self._where(request)).headers(fields)
+        except (ValueError, PyreqwestError) as error:
+            raise ConfigError(f"A request to {self._url} cannot be built: {error}") from error
+        if request.body:
+            builder.body_bytes(request.body)
+        if time is not None:
+            builder.timeout(time)
+        return builder.build_streamed()
+
+    def _where(self, request: HttpRequest) -> Url | str:
+        if not request.path and not request.query:
+            return self._root
+        base = self._base.rstrip("/") if request.path else self._base
+        query = "&".join(part for part in (self._query, request.query) if part)
+        return f"{base}{request.path}?{query}" if query else base + request.path
+
+    async def _read(self, reply: Response) -> HttpResponse:
+        reader, limit = reply.body_reader, self._limits.body
+        chunks: list[bytes] = []
+        while (chunk := await reader.read_chunk()) is not None:
+            limit -= len(chunk)
+            if limit < 0:
+                raise PeerError(f"{self._url} sent a reply larger than {self._limits.body} bytes", status=reply.status)
+            chunks.append(bytes(chunk))
+        return HttpResponse(reply.status, _raw(reply), chunks[0] if len(chunks) == 1 else b"".join(chunks))
+
+    # -- streams
+
+    async def _events(self, op: str, exchange: StreamRequest, reply: Response) -> ByteStream:
+        kind = (reply.get_header("content-type") or "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream":
+            return self._stream(op, exchange, reply, EventBody(self._limits.event))
+        if kind in ("application/x-ndjson", "application/jsonl", "application/x-jsonlines"):
+            return self._stream(op, exchange, reply, LineBody(self._limits.event))
+        if not kind:
+            return await self._untyped(op, exchange, reply)
+        async with asyncio.timeout(self._timeouts.silence):
+            response = await self._read(reply)
+        await exchange.__aexit__(None, None, None)
+        return self._whole(op, response)
+
+    async def _untyped(self, op: str, exchange: StreamRequest, reply: Response) -> ByteStream:
+        """A stream without a content type is taken for what its first bytes look like."""
+        async with asyncio.timeout(self._timeouts.silence):
+            first = bytes(await reply.body_reader.read_chunk() or b"")
+        if first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"d", b":", b"e", b"i", b"r"):
+            return self._stream(op, exchange, reply, EventBody(self._limits.event), first)
+        response = await self._read(reply)
+        response.body = first + response.body
+        await exchange.__aexit__(None, None, None)
+        return self._whole(op, response)
+
+    def _whole(self, op: str, response: HttpResponse) -> ByteStream:
+        if refusals.is_page(response.body) or not response.body.strip():
+            raise refusals.unexpected(response, self._url, "an event stream")
+        return HttpStream(self, op, None, None, NoBody(), whole_body(self._codec, op, response))
+
+    def _stream(
+        self, op: str, exchange: StreamRequest, reply: Response, body: StreamBody, first: bytes = b""
+    ) -> ByteStream:
+        stream = HttpStream(self, op, exchange, reply, body)
+        if first:
+            stream.take(first)
+        return stream
+
+
+class HttpStream(ByteStream):
+    """The messages of one streamed reply."""
+
+    def __init__(
+        self,
+        transport: HttpTransport,
+        op: str,
+        exchange: StreamRequest | None,
+        reply: Response | None,
+        body: StreamBody,
+        ready: Sequence[bytes] = (),
+    ) -> None:
+        self._op = op
+        self._codec = transport._codec
+        self._silence = transport._timeouts.silence
+        self._url = transport._url
+        self._exchange = exchange
+        self._reader = reply.body_reader if reply is not None else None
+        self._body = body
+        self._ready: list[bytes] = list(ready)
+        self._error: DragomanError | None = None
+
+    async def batch(self) -> Sequence[bytes]:
+        while True:
+            if self._ready:
+                ready, self._ready = self._ready, []
+                return ready
+            if self._error is not None:
+                raise self._error
+            if self._reader is None:
+                return ()
+            await self._fill()
+
+    async def _fill(self) -> None:
+        assert self._reader is not None
+        try:
+            async with asyncio.timeout(self._silence):
+                chunk = await self._reader.read_chunk()
+        except TimeoutError:
+            self._error = TransportError(f"{self._url} sent nothing for {self._silence:g} seconds on an open stream")
+        except PyreqwestError as error:
+            self._error = transport_error(error, self._url)
+        else:
+            self.take(bytes(chunk) if chunk is not None else None)
+
+    def take(self, chunk: bytes | None) -> None:
+        """Read the messages that ``chunk`` completes; None is the end of the body."""
+        try:
+            if chunk is None:
+                self._reader = None
+            for data in self._body.feed(chunk):
+                self._ready.append(self._codec.read_event(self._op, data))
+        except DragomanError as error:
+            self._error = error
+
+    async def aclose(self) -> None:
+        exchange, self._exchange, self._reader = self._exchange, None, None
+        if exchange is not None:
+            await exchange.__aexit__(None, None, None)
+
+
+_WITH_BODY = Headers(((b"content-type", b"application/json"), (b"accept", b"text/event-stream, application/json")))
+
+
+def _texts(headers: Iterable[Header]) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+
+
+def _raw(reply: Response) -> list[Header]:
+    """Header fields as the codecs read them; of a success only the one that they look at."""
+    if reply.status == 200:
+        kind = reply.get_header("content-type")
+        return [(b"content-type", kind.encode("latin-1", "replace"))] if kind else []
+    return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in reply.headers.items()]
+
+
+def _facts(reply: Response, ctx: Context) -> None:
+    for name in _EXTENSIONS:
+        values = reply.get_header_all(name)
+        if values:
+            ctx.activated = activated(",".join(values))
+
+
+def _target(url: str) -> Url:
+    try:
+        return Url(url)
+    except ValueError as error:
+        raise ConfigError(f"{url!r} is not a url: {error}") from error
+
+
+def transport_error(error: PyreqwestError, url: str) -> DragomanError:
+    """What a failure of the HTTP client means. Only what failed while connecting was not sent."""
+    details = getattr(error, "details", None)
+    causes = [cause["message"] for cause in (details or {}).get("causes") or ()] if isinstance(details, dict) else []
+    reason = causes[-1] if causes else str(error)
+    if any("(Connect)" in cause for cause in causes):
+        return TransportError(f"Cannot connect to {url}: {reason}", sent=False)
+    if isinstance(error, RequestTimeoutError):
+        return TransportError(f"No complete reply from {url} in time")
+    if isinstance(error, BodyDecodeError):
+        return TransportError(f"The reply of {url} was cut off: {reason}")
+    if isinstance(error, DecodeError):
+        return PeerError(f"{url} does not answer in HTTP: {reason}")
+    return TransportError(f"The connection to {url} was lost: {reason}")

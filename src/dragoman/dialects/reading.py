@@ -1,0 +1,119 @@
+"""Bodies to JSON trees, trees to structs, and what went wrong said in the caller's terms.
+
+Rules of this module:
+
+- Text that is no JSON (bad UTF-8 and lone surrogates included) and nesting beyond ``MAX_DEPTH`` is :class:`NotJSON`;
+  JSON of another shape is :class:`Unreadable`, which names the field.
+- A caller is told through ``JSONParseError`` and ``InvalidParamsError``; of a peer we say ``PeerError``.
+- A field is named in camelCase with dots, from the top of the message: ``message.parts[0].text``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..errors import InvalidParamsError, JSONParseError, PeerError
+
+T = TypeVar("T")
+Violation = tuple[str, str]
+
+#: Arrays and objects within each other; protobuf's own readers stop here too.
+MAX_DEPTH = 100
+#: What the decoders raise.
+FAILURES = (msgspec.DecodeError, RecursionError)
+
+_EXCERPT = 200
+
+
+class NotJSON(Exception):
+    """Raised when a body is not JSON text."""
+
+
+class Unreadable(Exception):
+    """Raised when JSON does not have the shape of the message that it should be."""
+
+    def __init__(self, *violations: Violation) -> None:
+        super().__init__("; ".join(f"{field}: {text}" if field else text for field, text in violations))
+        self.violations = violations
+
+
+def tree(body: bytes) -> Any:
+    """Parse JSON text into dicts and lists. Raises ``NotJSON``, or ``Unreadable`` for a number out of range."""
+    try:
+        value = msgspec.json.decode(body)
+    except msgspec.ValidationError as error:
+        raise Unreadable(violation(error)) from error
+    except FAILURES as error:
+        raise NotJSON(str(error)) from error
+    if may_be_deep(body) and is_deep(value):
+        raise NotJSON(f"nested more than {MAX_DEPTH} deep")
+    return value
+
+
+def call_tree(body: bytes) -> Any:
+    """As :func:`tree`; nothing at all and ``null`` are an empty message, as some callers write it (0.3, 1.0 §9.4)."""
+    value = tree(body) if body.strip() else None
+    return {} if value is None else value
+
+
+def may_be_deep(body: bytes) -> bool:
+    """Whether a body has brackets enough to be too deep: false for almost every request, at the cost of a count."""
+    return body.count(b"{") + body.count(b"[") > MAX_DEPTH
+
+
+def is_deep(value: Any) -> bool:
+    """Whether a tree is nested more than ``MAX_DEPTH`` deep. Walks level by level, so depth costs no stack."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in _children(node) if type(child) in (dict, list)]
+        if not level:
+            return False
+    return True
+
+
+def _children(node: Any) -> Any:
+    if type(node) is dict:
+        return node.values()
+    return node if type(node) is list else ()
+
+
+def structure(value: Any, kind: type[T]) -> T:
+    """Turn a tree into a struct. Raises ``Unreadable`` naming the field."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise Unreadable(violation(error)) from error
+
+
+def violation(error: msgspec.ValidationError) -> Violation:
+    """The field that a decoder complains about, and its complaint."""
+    text, _, place = str(error).partition(" - at ")
+    field = place.strip("`").removeprefix("$").removeprefix(".")
+    for start, said in _MISSING:
+        if text.startswith(start):
+            name = text[len(start) :].strip("`")
+            return (f"{field}.{name}" if field else name), said
+    return field, text.replace("`", "")
+
+
+_MISSING = (("Object missing required field ", "is required"), ("Object contains unknown field ", "is unknown"))
+
+
+def refuse(error: NotJSON | Unreadable) -> JSONParseError | InvalidParamsError:
+    """What to answer a caller whose message could not be read."""
+    if isinstance(error, NotJSON):
+        return JSONParseError(f"Invalid JSON payload: {error}")
+    return InvalidParamsError(f"Invalid parameters: {error}", violations=error.violations)
+
+
+def blame(error: NotJSON | Unreadable, operation: str, body: bytes) -> PeerError:
+    """What to say of a peer whose reply could not be read."""
+    what = "is not JSON" if isinstance(error, NotJSON) else "cannot be understood"
+    return PeerError(f"the reply to {operation} {what}: {error}", excerpt=excerpt(body))
+
+
+def excerpt(body: bytes) -> str:
+    """The start of a body, for people."""
+    return body[:_EXCERPT].decode("utf-8", "replace")

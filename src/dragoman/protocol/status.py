@@ -1,0 +1,113 @@
+"""How an A2A error is told on each version: the parts that the bodies of all bindings are made of (1.0 §5.4, 0.3 §8).
+
+Rules of this module:
+
+- 1.0 carries typed details; an error without a reason of its own gets an ErrorInfo only to hold metadata, and
+  MethodNotFound never does (a client takes its absence for "no such route" and tries another way).
+- 0.3 carries ``data``; what a 0.3 peer put there crosses 1.0 as ErrorInfo metadata ``v03Data``.
+- The two errors that 0.3 lacks travel there as -32600 with their name before the message.
+- ErrorInfo metadata is text to text, its keys camelCase.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from .. import errors
+from ..errors import BY_CODE, BY_REASON, DOMAIN, WIRE_ERRORS, A2AError
+from . import details as rpc
+from .details import Detail
+from .operations import Version
+
+
+def reason_of(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Error").replace("JSON", "Json")).upper()
+
+
+#: Reasons that are read: A2A's own, and those that SDKs make of the names of the generic errors.
+REASONS: dict[str, type[A2AError]] = {reason_of(c.__name__): c for c in WIRE_ERRORS} | BY_REASON
+#: ErrorInfo metadata key that holds the ``data`` of a 0.3 error on 1.0, as JSON text.
+V03_DATA = "v03Data"
+
+_NAMES_03 = {errors.ExtendedAgentCardNotConfiguredError: "AuthenticatedExtendedCardNotConfiguredError"}
+
+
+def wire_class(error: A2AError) -> type[A2AError]:
+    """The class that readers know: ``error``'s own, or the nearest above it that has a row in the table."""
+    return next((c for c in type(error).__mro__ if c in WIRE_ERRORS), errors.InternalError)
+
+
+def message(error: A2AError, version: Version) -> str:
+    """The text for people: on 0.3 its own standard text, and the name of an error that 0.3 has no code for."""
+    text = error.message.encode("utf-8", "replace").decode()
+    if version == "1.0":
+        return text
+    if error.row.code03:
+        return f"{wire_class(error).__name__}: {text}"
+    return error.row.title03 or text if text == error.row.title else text
+
+
+def code(error: A2AError, version: Version) -> int:
+    """The JSON-RPC code."""
+    return error.row.code03 or error.code if version == "0.3" else error.code
+
+
+def name03(error: A2AError) -> str:
+    """The 0.3 class name."""
+    cls = BY_CODE[error.row.code03] if error.row.code03 else wire_class(error)
+    return _NAMES_03.get(cls, cls.__name__)
+
+
+def details(error: A2AError) -> list[Detail]:
+    """The typed objects that a 1.0 error carries (1.0 §9.5)."""
+    out: list[Detail] = []
+    if info := _error_info(error):
+        out.append(info)
+    if error.violations:
+        violations = [{"field": name, "description": text} for name, text in error.violations]
+        out.append({"@type": rpc.BAD_REQUEST, "fieldViolations": violations})
+    if error.retry_after is not None:
+        out.append({"@type": rpc.RETRY_INFO, "retryDelay": rpc.duration(error.retry_after)})
+    out.extend(error.details)
+    return out
+
+
+def _error_info(error: A2AError) -> Detail | None:
+    metadata = {camel(key): text_of(value) for key, value in error.metadata.items()}
+    if error.data is not None:
+        metadata[V03_DATA] = text_of(error.data)
+    cls = wire_class(error)
+    if not error.row.reason and (not metadata or cls is errors.MethodNotFoundError):
+        return None
+    reason = error.row.reason or reason_of(cls.__name__)
+    info = {"@type": rpc.ERROR_INFO, "reason": reason, "domain": DOMAIN}
+    return {**info, "metadata": metadata} if metadata else info
+
+
+def data03(error: A2AError) -> Any:
+    """The ``data`` of a 0.3 error: as it came from a 0.3 peer, else metadata and violations as an object, or None."""
+    if error.data is not None:
+        return error.data
+    data: dict[str, Any] = {camel(key): text_of(value) for key, value in error.metadata.items()}
+    if error.violations:
+        data["fieldViolations"] = [{"field": name, "description": text} for name, text in error.violations]
+    return data or None
+
+
+def body03(error: A2AError) -> dict[str, Any]:
+    """A 0.3 HTTP+JSON error body, with every key that some 0.3 client insists on."""
+    body = {"code": code(error, "0.3"), "message": message(error, "0.3"), "error": "io.a2a.spec." + name03(error)}
+    data = data03(error)
+    return body if data is None else {**body, "data": data}
+
+
+def camel(key: str) -> str:
+    head, *rest = key.split("_")
+    return head + "".join(word[:1].upper() + word[1:] for word in rest) if rest and head else key
+
+
+def text_of(item: object) -> str:
+    return item if isinstance(item, str) else msgspec.json.encode(item).decode()

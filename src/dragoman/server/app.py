@@ -1,0 +1,269 @@
+"""One plain ASGI app for all six faces: what a request is for, and in which version.
+
+Rules of this module:
+
+- The binding is read off the request: ``application/grpc`` or the path of an A2A service is gRPC, POST to the root
+  is JSON-RPC, the well-known paths are the card, the rest is HTTP+JSON.
+- The version is what the request asks for (``faces.negotiate``). With ``lenient``, a request that names none is also
+  tried in the other version, so that an unambiguous method name or route decides.
+- Nothing here knows a message: that is the exchange's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from urllib.parse import parse_qs
+
+from ..errors import A2AError, InvalidRequestError, MethodNotFoundError, VersionNotSupportedError
+from ..faces import ALL_FACES, FACES, Face, FaceRow, asked, negotiate
+from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard
+from ..protocol.codec import Codec
+from ..protocol.messages import Call, Headers, HttpRequest, HttpResponse, Rejected
+from ..protocol.operations import EXTENSIONS_HEADER, GRPC_SERVICE, VERSIONS, Binding, Version
+from ..service import A2AService, Context
+from .asgi import (
+    BodyTooLargeError,
+    DisconnectedError,
+    Receive,
+    Scope,
+    Send,
+    Watch,
+    path_below_mount,
+    read_body,
+    send_response,
+)
+from .exchange import Desk, Exchange
+from .origin import base_url, trusted_networks
+from .published import CARD_PATHS, PublishedCard
+
+log = logging.getLogger(__name__)
+
+_GRPC_PATHS: dict[str, Version] = {f"/{name}/": version for version, name in GRPC_SERVICE.items()}
+_EXTENSION_HEADERS = tuple(name.encode() for name in EXTENSIONS_HEADER.values())
+_NOTIFICATION = HttpResponse(204)
+
+
+@dataclass(frozen=True, slots=True)
+class AppLimits:
+    """What one request may cost. ``body``: bytes. ``keep_alive``, ``watch_after``: seconds."""
+
+    body: int = 17 * 1024 * 1024
+    keep_alive: float = 15.0
+    watch_after: float = 1.0
+
+
+class Refused(Exception):
+    """Raised when a request ends before its operation is known; holds the response."""
+
+    def __init__(self, response: HttpResponse) -> None:
+        super().__init__()
+        self.response = response
+
+
+class A2AApp:
+    """An :class:`A2AService` on the wire.
+
+    ``card``: what is published; its interfaces are replaced by ours. ``faces``: those served, in the order of the
+    card. ``public_url``: where callers reach us, if it cannot be told from their requests. ``trusted_proxies``:
+    addresses or networks whose forwarding headers count. ``lenient``: see the rules above. Use it as ASGI app,
+    mounted or not; it needs no lifespan, and ends its streams properly on a lifespan shutdown or :meth:`aclose`.
+    """
+
+    def __init__(
+        self,
+        service: A2AService,
+        card: AgentCard,
+        *,
+        faces: Iterable[Face] = ALL_FACES,
+        public_url: str = "",
+        trusted_proxies: Iterable[str] = (),
+        lenient: bool = False,
+        limits: AppLimits = AppLimits(),
+        rows: Mapping[Face, FaceRow] = FACES,
+    ) -> None:
+        self.faces = tuple(faces)
+        self.published = PublishedCard(card, self.faces)
+        extensions = card.capabilities.extensions
+        self.desk = Desk(
+            service,
+            publish=self.published.rewritten,
+            required=frozenset(one.uri for one in extensions if one.required),
+            keep_alive=limits.keep_alive,
+        )
+        self._declared = frozenset(one.uri for one in extensions)
+        self._rows = {face: rows[face] for face in self.faces}
+        self._served = _by_binding(self.faces)
+        self.public_url = public_url
+        self._trusted = trusted_networks(trusted_proxies)
+        self._lenient = lenient
+        self._limits = limits
+
+    async def __aenter__(self) -> A2AApp:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End every open stream with an error that says so."""
+        await self.desk.close_streams()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI entry point."""
+        kind = scope["type"]
+        if kind == "http":
+            await self._http(scope, receive, send)
+        elif kind == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope["headers"])
+        path = path_below_mount(scope)
+        if path in CARD_PATHS:
+            base = base_url(scope, headers, self.public_url, self._trusted)
+            await send_response(send, self.published.respond(scope["method"], headers, base))
+            return
+        request = HttpRequest(scope["method"], path, scope["query_string"].decode("latin-1"), headers)
+        binding = _binding_of(request)
+        try:
+            request.body = await self._body(binding, request, receive)
+            face, call = self._read(binding, request)
+        except Refused as refused:
+            await send_response(send, refused.response)
+        except DisconnectedError:
+            log.debug("a caller went away before its request was complete")
+        else:
+            if binding == "JSONRPC" and not call.id:
+                await send_response(send, _NOTIFICATION)  # it asks for no answer and gets no work done
+            else:
+                await self._exchange(face, call, scope, headers, receive, send)
+
+    async def _exchange(
+        self, face: Face, call: Call, scope: Scope, headers: Headers, receive: Receive, send: Send
+    ) -> None:
+        codec, dialect = self._rows[face]
+        ctx = self._context(face, codec, call, headers)
+        if call.op == GET_EXTENDED_AGENT_CARD.name:
+            ctx.base_url = base_url(scope, headers, self.public_url, self._trusted)
+        exchange = Exchange(self.desk, face, codec, dialect, OPERATIONS[call.op], call, ctx)
+        with Watch(receive, self._limits.watch_after) as watch:
+            try:
+                await exchange.run(send)
+            except asyncio.CancelledError:
+                if not watch.gone:
+                    raise
+
+    async def _body(self, binding: Binding, request: HttpRequest, receive: Receive) -> bytes:
+        limit = self._limits.body
+        try:
+            return await read_body(receive, limit)
+        except BodyTooLargeError:
+            error = InvalidRequestError(f"The request body is larger than {limit} bytes")
+            raise Refused(self._spokesman(binding, request).write_error(error)) from None
+
+    def _read(self, binding: Binding, request: HttpRequest) -> tuple[Face, Call]:
+        """Find out in which version to read the request, and read it."""
+        header, query = request.headers.get(b"a2a-version"), _query_version(request.query)
+        served = self._versions_at(binding, request.path)
+        if not served:
+            raise Refused(self._spokesman(binding, request).write_error(_not_here(binding)))
+        if self._lenient and not asked(header, query):
+            return self._read_as(binding, served, request)
+        try:
+            version = negotiate(header, query, served)
+        except VersionNotSupportedError as error:
+            raise self._refused_version(binding, request, error) from None
+        return self._read_as(binding, (version,), request)
+
+    def _versions_at(self, binding: Binding, path: str) -> tuple[Version, ...]:
+        """A gRPC service is an interface of one version; the other bindings share their URL."""
+        served = self._served.get(binding, ())
+        named = _grpc_version(path) if binding == "GRPC" else None
+        return served if named is None else tuple(version for version in served if version == named)
+
+    def _read_as(self, binding: Binding, versions: tuple[Version, ...], request: HttpRequest) -> tuple[Face, Call]:
+        """Read the request in the first version that knows its name; else the last one's complaint stands."""
+        for version in versions:
+            face = Face(binding, version)
+            codec = self._rows[face].codec
+            try:
+                return face, codec.read_call(request)
+            except Rejected as rejected:
+                refused = Refused(codec.write_error(rejected.error, rejected.id))
+                if not isinstance(rejected.error, MethodNotFoundError):
+                    break
+        raise refused
+
+    def _refused_version(self, binding: Binding, request: HttpRequest, error: A2AError) -> Refused:
+        """A version error is answered in the 1.0 shape, under the request's id if that can be read."""
+        codec = self._spokesman(binding, request)
+        try:
+            return Refused(codec.write_error(error, codec.read_id(request)))
+        except Rejected as rejected:
+            return Refused(codec.write_error(rejected.error, rejected.id))
+
+    def _spokesman(self, binding: Binding, request: HttpRequest) -> Codec:
+        """The codec that answers a request whose version is not known."""
+        return FACES[Face(binding, _grpc_version(request.path) or "1.0")].codec
+
+    def _context(self, face: Face, codec: Codec, call: Call, headers: Headers) -> Context:
+        ctx = Context(version=face.version, binding=face.binding, tenant=call.tenant, headers=headers)
+        ctx.extensions = _extensions(headers)
+        ctx.activated = tuple(uri for uri in ctx.extensions if uri in self._declared)
+        timeout = codec.read_timeout(headers)
+        if timeout is not None:
+            ctx.deadline = asyncio.get_running_loop().time() + timeout
+        return ctx
+
+
+def _by_binding(faces: Iterable[Face]) -> dict[Binding, tuple[Version, ...]]:
+    served: dict[Binding, tuple[Version, ...]] = {}
+    for face in sorted(faces, key=lambda face: VERSIONS.index(face.version)):
+        served[face.binding] = (*served.get(face.binding, ()), face.version)
+    return served
+
+
+def _binding_of(request: HttpRequest) -> Binding:
+    if request.path in ("/", "") and request.method == "POST":
+        return "JSONRPC"
+    if request.headers.get(b"content-type").startswith(b"application/grpc") or _grpc_version(request.path):
+        return "GRPC"
+    return "HTTP+JSON"
+
+
+def _grpc_version(path: str) -> Version | None:
+    return next((version for prefix, version in _GRPC_PATHS.items() if path.startswith(prefix)), None)
+
+
+def _query_version(query: str) -> str:
+    if "2" not in query or "ersion=" not in query:
+        return ""
+    fields = parse_qs(query)
+    return next((fields[name][0] for name in ("A2A-Version", "a2a-version") if name in fields), "")
+
+
+def _extensions(headers: Headers) -> tuple[str, ...]:
+    """URIs of both spellings of the header, in order, each once."""
+    listed = b",".join(filter(None, map(headers.get, _EXTENSION_HEADERS)))
+    if not listed:
+        return ()
+    return tuple(dict.fromkeys(uri for part in listed.decode("latin-1").split(",") if (uri := part.strip())))
+
+
+def _not_here(binding: Binding) -> MethodNotFoundError:
+    return MethodNotFoundError(f"The {binding} binding is not served here; the agent card lists what is")

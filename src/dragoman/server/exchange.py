@@ -1,0 +1,236 @@
+"""One request after its framing is off: dialect in, service, dialect out, framing on.
+
+Rules of this module:
+
+- What a service raises becomes an A2A error of the caller's face; what nobody expected becomes InternalError and a
+  traceback in our log, never in a reply.
+- A stream that breaks ends with an error event, or trailers on gRPC; never with a clean end.
+- A 0.3 stream ends with the event that its dialect marks final.
+- What a translation lost is logged and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+
+from ..dialects.base import Dialect, Notes
+from ..errors import (
+    A2AError,
+    DeadlineExceededError,
+    ExtensionSupportRequiredError,
+    InternalError,
+    InvalidAgentResponseError,
+    PeerError,
+    TransportError,
+    UnavailableError,
+)
+from ..faces import Face
+from ..model import AgentCard
+from ..protocol.codec import Codec
+from ..protocol.messages import Call, HttpResponse
+from ..protocol.operations import EXTENSIONS_HEADER
+from ..service import A2AService, AnyOperation, Context, PassThrough, Stream
+from .asgi import Send, StreamBody, send_response
+
+log = logging.getLogger(__name__)
+
+
+class Desk:
+    """What every exchange of one app shares: the service behind it, its rules and its counters.
+
+    ``losses`` counts what translations lost, by name of the loss. ``required``: extension URIs without which a
+    request is refused. ``publish``: makes a card of the service name our interfaces, given a base URL.
+    """
+
+    def __init__(
+        self,
+        service: A2AService,
+        *,
+        publish: Callable[[AgentCard, str], AgentCard],
+        required: frozenset[str] = frozenset(),
+        keep_alive: float = 15.0,
+    ) -> None:
+        self.service = service
+        self.publish = publish
+        self.passing = service if isinstance(service, PassThrough) else None
+        self.required = required
+        self.keep_alive = keep_alive
+        self.losses: Counter[str] = Counter()
+        self.streams: set[asyncio.Task[Any]] = set()
+        self.closing = False
+
+    async def close_streams(self) -> None:
+        """End every open stream with an error event that says so, and wait until they are written."""
+        self.closing = True
+        streams = list(self.streams)
+        for task in streams:
+            task.cancel()
+        await asyncio.gather(*streams, return_exceptions=True)
+
+
+class Exchange:
+    """One call of one face on its way through the service."""
+
+    __slots__ = ("answering", "call", "codec", "ctx", "desk", "dialect", "face", "notes", "op")
+
+    def __init__(
+        self, desk: Desk, face: Face, codec: Codec, dialect: Dialect, op: AnyOperation, call: Call, ctx: Context
+    ) -> None:
+        self.desk = desk
+        self.face = face
+        self.codec = codec
+        self.dialect = dialect
+        self.op = op
+        self.call = call
+        self.ctx = ctx
+        self.notes = Notes() if face.version == "0.3" else None  # 1.0 is the canonical form: nothing to note
+
+    async def run(self, send: Send) -> None:
+        """Answer the call."""
+        if self.op.streaming:
+            await self._run_stream(send)
+        else:
+            await send_response(send, await self._run_unary())
+
+    async def _run_unary(self) -> HttpResponse:
+        try:
+            self._enforce_extensions()
+            async with self._deadline():
+                body = await self._reply()
+            response = self.codec.write_result(self.call, body)
+        except Exception as error:  # the boundary: whatever it was becomes an error of the face
+            response = self._error_response(error)
+        self._add_headers(response)
+        return response
+
+    async def _reply(self) -> bytes:
+        passing = self.desk.passing
+        if passing is not None and passing.passes(self.face.version, self.face.binding, self.op):
+            return await passing.exchange(self.op, self.call.body, self.ctx)
+        reply = await self.desk.service.call(self.op, self._load(), self.ctx)  # type: ignore[arg-type]
+        if isinstance(reply, AgentCard):
+            reply = self.desk.publish(reply, self.ctx.base_url)
+        body = self.answering.dump_reply(self.op, reply, self.notes)
+        self._count_losses()
+        return body
+
+    def _load(self) -> Any:
+        request = self.dialect.load_request(self.op, self.call.body, self.notes)
+        self.answering = self.dialect.answering(self.call.body)
+        if not self.ctx.tenant:
+            self.ctx.tenant = getattr(request, "tenant", "")
+        return request
+
+    async def _run_stream(self, send: Send) -> None:
+        try:
+            self._enforce_extensions()
+            async with self._deadline():
+                stream, dump = await self._open()
+        except Exception as error:  # as above
+            return await send_response(send, self._add_headers(self._error_response(error)))
+        task = asyncio.current_task()
+        self.desk.streams.add(task)  # type: ignore[arg-type]  # a coroutine always runs in a task
+        try:
+            await self._write_stream(send, stream, dump)
+        finally:
+            self.desk.streams.discard(task)  # type: ignore[arg-type]
+            await stream.aclose()
+
+    async def _open(self) -> tuple[Stream[Any], Callable[[Any], bytes]]:
+        passing = self.desk.passing
+        if passing is not None and passing.passes(self.face.version, self.face.binding, self.op):
+            return await passing.exchange_stream(self.op, self.call.body, self.ctx), bytes
+        stream = await self.desk.service.stream(self.op, self._load(), self.ctx)  # type: ignore[arg-type]
+        return stream, self._dump_event
+
+    def _dump_event(self, event: Any) -> bytes:
+        return self.answering.dump_reply(self.op, event, self.notes)
+
+    async def _write_stream(self, send: Send, stream: Stream[Any], dump: Callable[[Any], bytes]) -> None:
+        body = StreamBody(send, self.codec.keep_alive, self.desk.keep_alive)
+        await body.open(self._add_headers(self.codec.stream_head(self.call)), self.codec.trailers() is not None)
+        failure: A2AError | None = None
+        try:
+            async with self._deadline():
+                await self._copy(stream, dump, body)
+        except asyncio.CancelledError:
+            if not self.desk.closing:
+                body.stop()
+                raise
+            failure = UnavailableError("This server is shutting down: subscribe again elsewhere")
+        except Exception as error:  # as above
+            failure = as_a2a(error, self.op)
+        if failure is not None and (frame := self.codec.write_stream_error(self.call, failure)):
+            await body.write(frame)
+        await body.close(self.codec.trailers(failure))
+        self._count_losses()
+
+    async def _copy(self, stream: Stream[Any], dump: Callable[[Any], bytes], body: StreamBody) -> None:
+        write, call = self.codec.write_event, self.call
+        while events := await stream.batch():
+            if self.notes is None:
+                await body.write(b"".join([write(call, dump(event)) for event in events]))
+            elif await self._copy_final(events, dump, body):
+                return
+
+    async def _copy_final(self, events: Sequence[Any], dump: Callable[[Any], bytes], body: StreamBody) -> bool:
+        """Write events up to the final one; whether that was among them."""
+        assert self.notes is not None
+        frames = []
+        for event in events:
+            frames.append(self.codec.write_event(self.call, dump(event)))
+            if self.notes.final:
+                break
+        await body.write(b"".join(frames))
+        return self.notes.final
+
+    # -- what goes with it
+
+    def _deadline(self) -> AbstractAsyncContextManager[Any]:
+        return _NO_DEADLINE if self.ctx.deadline is None else asyncio.timeout_at(self.ctx.deadline)
+
+    def _enforce_extensions(self) -> None:
+        missing = self.desk.required.difference(self.ctx.extensions) if self.desk.required else ()
+        if missing:
+            uris = ",".join(sorted(missing))
+            header = EXTENSIONS_HEADER[self.face.version]
+            raise ExtensionSupportRequiredError(
+                f"This agent requires {uris}: list it in the {header} header", metadata={"extensions": uris}
+            )
+
+    def _error_response(self, error: Exception) -> HttpResponse:
+        return self.codec.write_error(as_a2a(error, self.op), self.call.id or b"null")
+
+    def _add_headers(self, response: HttpResponse) -> HttpResponse:
+        if self.ctx.activated:
+            name = EXTENSIONS_HEADER[self.face.version].encode()
+            response.headers.append((name, ", ".join(self.ctx.activated).encode("latin-1", "ignore")))
+        return response
+
+    def _count_losses(self) -> None:
+        if self.notes is not None and self.notes.lost:
+            self.desk.losses.update(self.notes.lost)
+            log.info("%s for a %s caller lost: %s", self.op.name, self.face, ", ".join(self.notes.lost))
+
+
+_NO_DEADLINE = nullcontext()
+
+
+def as_a2a(error: Exception, op: AnyOperation) -> A2AError:
+    """The error that a caller gets for whatever a service raised."""
+    match error:
+        case A2AError():
+            return error
+        case TimeoutError():
+            return DeadlineExceededError(f"{op.name} took longer than the caller's deadline")
+        case PeerError():
+            return InvalidAgentResponseError(str(error))
+        case TransportError():
+            return UnavailableError(f"The agent cannot be reached: {error}")
+    log.error("%s failed", op.name, exc_info=error)
+    return InternalError()
