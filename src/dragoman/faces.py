@@ -14,9 +14,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from .dialects import v03, v03_proto, v1
+from .dialects.base import Dialect
 from .errors import ConfigError, VersionNotSupportedError
 from .model import AgentCard, AgentInterface
+from .protocol.codec import Codec
+from .protocol.grpc import Grpc
+from .protocol.jsonrpc import JsonRpc
 from .protocol.operations import BINDINGS, VERSIONS, Binding, Version
+from .protocol.rest import Rest
 
 
 class Face(NamedTuple):
@@ -44,6 +50,24 @@ class Face(NamedTuple):
 
 
 ALL_FACES: tuple[Face, ...] = tuple(Face(binding, version) for version in VERSIONS for binding in BINDINGS)
+
+
+class FaceRow(NamedTuple):
+    """What a face is made of: the codec that knows its framing, the dialect that knows its shapes."""
+
+    codec: Codec
+    dialect: Dialect
+
+
+#: JSON-RPC of 0.3 speaks ``kind`` objects; its other two bindings speak the shape of its proto.
+FACES: dict[Face, FaceRow] = {
+    Face("JSONRPC", "1.0"): FaceRow(JsonRpc("1.0"), v1.JSON),
+    Face("GRPC", "1.0"): FaceRow(Grpc("1.0"), v1.PROTOBUF),
+    Face("HTTP+JSON", "1.0"): FaceRow(Rest("1.0"), v1.JSON),
+    Face("JSONRPC", "0.3"): FaceRow(JsonRpc("0.3"), v03.JSON),
+    Face("GRPC", "0.3"): FaceRow(Grpc("0.3"), v03_proto.PROTOBUF),
+    Face("HTTP+JSON", "0.3"): FaceRow(Rest("0.3"), v03_proto.JSON),
+}
 
 #: Spellings of a binding seen in cards, upper case -> its name.
 _BINDINGS: dict[str, Binding] = {

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.base import Notes
 from ..errors import (
-    A2AError,
     DragomanError,
     InvalidParamsError,
     PeerError,
@@ -66,7 +65,6 @@ class RemoteStream(EventStream):
         self._complete = False
         self._done = False
         self._attempts = 0
-        self._snapshot = False
 
     async def open(self) -> None:
         """Open the stream and wait for its first events. Raises what the peer answers in their place."""
@@ -88,6 +86,9 @@ class RemoteStream(EventStream):
 
     async def aclose(self) -> None:
         self._done = True
+        await self._close_source()
+
+    async def _close_source(self) -> None:
         source, self._source = self._source, None
         if source is not None:
             await source.aclose()
@@ -100,9 +101,7 @@ class RemoteStream(EventStream):
         except _BREAKS as broken:
             return await self._resumed(broken)
         if events:
-            if not self._snapshot:
-                self._attempts = 0
-            self._snapshot = False
+            self._attempts = 0
             return events
         if not self._complete:
             return await self._resumed(TransportError("The stream ended before its task came to rest"))
@@ -111,7 +110,8 @@ class RemoteStream(EventStream):
 
     async def _read(self) -> Sequence[StreamResponse]:
         """The next events, empty at the end of the peer's stream."""
-        assert self._source is not None
+        if self._source is None:
+            return ()
         events: list[StreamResponse] = []
         for raw in await self._source.batch():
             event = self._remote.load(self._op, raw, self._notes)
@@ -160,19 +160,20 @@ class RemoteStream(EventStream):
     # -- after a break
 
     async def _resumed(self, broken: DragomanError) -> Sequence[StreamResponse]:
-        if self._source is not None:
-            await self._source.aclose()
+        await self._close_source()
         while self._task_id and self._attempts < self._remote.behaviour.resume.tries:
             await asyncio.sleep(self._remote.behaviour.resume.delay(self._attempts))
             self._attempts += 1
             try:
                 return await self._subscribe()
+            except _BREAKS:
+                await self._close_source()
             except _ENDED:
                 return await self._last_state(broken)
-            except _BREAKS:
-                continue
-            except A2AError as error:
+            except DragomanError as error:
+                await self.aclose()
                 raise broken from error
+        await self.aclose()
         raise broken
 
     async def _subscribe(self) -> Sequence[StreamResponse]:
@@ -181,15 +182,14 @@ class RemoteStream(EventStream):
         events = await self._read()
         if not events:
             raise TransportError("The stream ended before its first event")
-        self._snapshot = True
         return await self._led(events, SUBSCRIBE_TO_TASK, request)
 
     async def _last_state(self, broken: DragomanError) -> Sequence[StreamResponse]:
+        await self.aclose()
         try:
             task = await self._remote.call(GET_TASK, GetTaskRequest(id=self._task_id), self._ctx)
-        except A2AError as error:
+        except DragomanError as error:
             raise broken from error
-        await self.aclose()
         return (StreamResponse(task=task),)
 
 

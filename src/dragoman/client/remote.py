@@ -3,25 +3,27 @@
 Rules of this module:
 
 - The version and the tenant are those of the interface, whatever the caller's own headers or request say
-  (1.0 §3.6.1, §8.3.2).
-- Only what a caller puts into :attr:`CallContext.outgoing` travels as headers; those that came in
-  (``ctx.headers``) never do. To an interface that may not have credentials, only trace context travels.
+  (1.0 §3.6.1, §8.3.2). A request's own tenant stands only where the interface has none.
+- ``ctx.headers`` are sent: they are what the caller of a client wants to be sent. Who puts a client behind a server
+  gives it a context with those that may go on, not the one that came in (``gateway.forwarding``).
+- Fields that belong to the protocol or the connection are never taken from there. To an interface that may not have
+  credentials, only trace context goes.
 - Nothing is sent twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from ..dialects.base import Dialect, Notes
-from ..errors import MethodNotFoundError, PeerError
+from ..errors import ConfigError, MethodNotFoundError, PeerError
 from ..faces import Face
-from ..model import OPERATIONS, Operation, Req, Res, Streaming, Unary
+from ..model import Operation, Req, Res, Streaming, Unary
 from ..protocol.messages import Header
 from ..protocol.operations import EXTENSIONS_HEADER, WIRE, Version
 from ..service import AnyOperation, ByteStream, Context, EventStream
@@ -39,23 +41,13 @@ _OURS = frozenset(
 _TRACE = frozenset((b"traceparent", b"tracestate", b"baggage"))
 
 
-class CallContext(Context):
-    """A context that also says what to send: ``outgoing`` are header fields for this call, lower-case names."""
-
-    __slots__ = ("outgoing",)
-
-    def __init__(self, *, outgoing: Sequence[Header] = (), **more: Any) -> None:
-        super().__init__(**more)
-        self.outgoing = outgoing
-
-
 @dataclass(frozen=True, slots=True)
 class Behaviour:
     """How a client reads and waits. ``note`` is told, in words, what was forgiven and what was decided."""
 
     reply: float = 60.0
     lenient: bool = True
-    resume: Resume = Resume()
+    resume: Resume = field(default_factory=Resume)
     note: Callable[[str], None] | None = None
 
 
@@ -71,7 +63,7 @@ class Remote:
         tenant: str = "",
         extensions: tuple[str, ...] = (),
         trusted: bool = True,
-        behaviour: Behaviour = Behaviour(),  # noqa: B008 - immutable
+        behaviour: Behaviour = Behaviour(),
     ) -> None:
         self.face = face
         self.behaviour = behaviour
@@ -79,6 +71,7 @@ class Remote:
         self._transport = transport
         self._tenant = tenant if face.version == "1.0" else ""
         self._extensions = extensions
+        self._asking = (extensions_header(face.version, extensions),) if extensions else ()
         self._trusted = trusted
         self._wire = WIRE[face.version]
         self._reading = behaviour.note is not None or not behaviour.lenient
@@ -136,7 +129,7 @@ class Remote:
     def _body(self, op: AnyOperation, request: Any) -> bytes:
         if op.name not in self._wire:
             raise MethodNotFoundError(f"{op.name} does not exist in {self.face.version}, which this interface speaks")
-        if request.tenant != self._tenant:
+        if self._tenant and request.tenant != self._tenant:
             request = msgspec.structs.replace(request, tenant=self._tenant)
         return self._dialect.dump_request(op, request)
 
@@ -146,12 +139,14 @@ class Remote:
         return max(min(self.behaviour.reply, ctx.deadline - asyncio.get_running_loop().time()), 0.001)
 
     def _headers(self, ctx: Context) -> Sequence[Header]:
-        outgoing = ctx.outgoing if isinstance(ctx, CallContext) else ()
-        if not outgoing and not ctx.extensions and not self._extensions:
-            return ()
-        fields = [(name, value) for name, value in outgoing if self._sends(name.lower())]
-        uris = tuple(dict.fromkeys(self._extensions + ctx.extensions))
-        return (*fields, extensions_header(self.face.version, uris)) if uris else fields
+        sent, uris = ctx.headers.raw, ctx.extensions
+        if not sent and not uris:
+            return self._asking
+        fields = [(name, value) for name, value in sent if self._sends(name.lower())]
+        if uris:
+            every = tuple(dict.fromkeys(self._extensions + uris))
+            return (*fields, extensions_header(self.face.version, every))
+        return (*fields, *self._asking)
 
     def _sends(self, name: bytes) -> bool:
         return name not in _OURS and (self._trusted or name in _TRACE)
@@ -162,3 +157,16 @@ def extensions_header(version: Version, uris: Iterable[str]) -> Header:
     return EXTENSIONS_HEADER[version].encode(), ", ".join(uris).encode("latin-1")
 
 
+def sendable(headers: Mapping[str, str]) -> list[Header]:
+    """What a caller gave by name and value, less the fields that are ours, names in lower case (cases 7 and 11).
+
+    Raises ``ConfigError`` for a value that is no text of one line.
+    """
+    fields: list[Header] = []
+    for name, value in headers.items():
+        key = name.strip().lower().encode("latin-1", "replace")
+        if not value.isprintable() or not value.isascii():
+            raise ConfigError(f"The header {name!r} has a value that cannot be sent: it must be one line of ASCII")
+        if key not in _OURS:
+            fields.append((key, value.encode()))
+    return fields

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-- Text that is no JSON (bad UTF-8 and lone surrogates included) and nesting beyond ``MAX_DEPTH`` is :class:`NotJSON`;
+- Text that is no JSON (bad UTF-8 and lone surrogates included) and nesting beyond ``MAX_DEPTH`` is :class:`Unparsable`;
   JSON of another shape is :class:`Unreadable`, which names the field.
 - A caller is told through ``JSONParseError`` and ``InvalidParamsError``; of a peer we say ``PeerError``.
 - A field is named in camelCase with dots, from the top of the message: ``message.parts[0].text``.
@@ -27,8 +27,12 @@ FAILURES = (msgspec.DecodeError, RecursionError)
 _EXCERPT = 200
 
 
-class NotJSON(Exception):
-    """Raised when a body is not JSON text."""
+class Unparsable(Exception):
+    """Raised when a body is no text of its ``form``, JSON or protobuf."""
+
+    def __init__(self, text: str, form: str = "JSON") -> None:
+        super().__init__(text)
+        self.form = form
 
 
 class Unreadable(Exception):
@@ -40,15 +44,15 @@ class Unreadable(Exception):
 
 
 def tree(body: bytes) -> Any:
-    """Parse JSON text into dicts and lists. Raises ``NotJSON``, or ``Unreadable`` for a number out of range."""
+    """Parse JSON text into dicts and lists. Raises ``Unparsable``, or ``Unreadable`` for a number out of range."""
     try:
         value = msgspec.json.decode(body)
     except msgspec.ValidationError as error:
         raise Unreadable(violation(error)) from error
     except FAILURES as error:
-        raise NotJSON(str(error)) from error
+        raise Unparsable(str(error)) from error
     if may_be_deep(body) and is_deep(value):
-        raise NotJSON(f"nested more than {MAX_DEPTH} deep")
+        raise Unparsable(f"nested more than {MAX_DEPTH} deep")
     return value
 
 
@@ -101,16 +105,16 @@ def violation(error: msgspec.ValidationError) -> Violation:
 _MISSING = (("Object missing required field ", "is required"), ("Object contains unknown field ", "is unknown"))
 
 
-def refuse(error: NotJSON | Unreadable) -> JSONParseError | InvalidParamsError:
+def refuse(error: Unparsable | Unreadable) -> JSONParseError | InvalidParamsError:
     """What to answer a caller whose message could not be read."""
-    if isinstance(error, NotJSON):
-        return JSONParseError(f"Invalid JSON payload: {error}")
+    if isinstance(error, Unparsable):
+        return JSONParseError(f"Invalid {error.form} payload: {error}")
     return InvalidParamsError(f"Invalid parameters: {error}", violations=error.violations)
 
 
-def blame(error: NotJSON | Unreadable, operation: str, body: bytes) -> PeerError:
+def blame(error: Unparsable | Unreadable, operation: str, body: bytes) -> PeerError:
     """What to say of a peer whose reply could not be read."""
-    what = "is not JSON" if isinstance(error, NotJSON) else "cannot be understood"
+    what = f"is not {error.form}" if isinstance(error, Unparsable) else "cannot be understood"
     return PeerError(f"the reply to {operation} {what}: {error}", excerpt=excerpt(body))
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ..errors import JSONParseError, PeerError
-from .messages import Headers, HttpResponse
+from ..errors import JSONParseError
 
 #: Objects and arrays inside each other that are read; protobuf's own readers stop at 100 too.
 MAX_DEPTH = 100
@@ -82,13 +81,3 @@ def is_json(field: bytes) -> bool:
 def excerpt(body: bytes) -> str:
     """The start of what a peer sent, for an error message."""
     return body[:EXCERPT].decode("utf-8", "replace")
-
-
-def unreadable(response: HttpResponse, expected: str) -> PeerError:
-    """The error for a reply that is not what belongs there: says its status and media type, shows its start."""
-    kind = media_type(Headers(response.headers).get(b"content-type")).decode("latin-1") or "no media type"
-    return PeerError(
-        f"HTTP {response.status} with {kind} where {expected} belongs",
-        excerpt=excerpt(response.body),
-        status=response.status,
-    )

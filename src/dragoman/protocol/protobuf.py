@@ -98,6 +98,19 @@ def write_int32(tag: int, value: int) -> bytes:
     return head(tag, value)
 
 
+def wide_tag(buf: bytes, pos: int) -> tuple[int, int, int]:
+    """A tag of several bytes, the byte behind it, and where that ends."""
+    tag, pos = varint(buf, pos)
+    return tag, buf[pos], pos + 1
+
+
+def unknown(buf: bytes, pos: int, known: Set[int]) -> int:
+    """Where the field ends that starts at ``pos`` with a tag that the message does not have."""
+    tag, pos = varint(buf, pos)
+    foreign(tag, known)
+    return skip(buf, pos, tag)
+
+
 def foreign(tag: int, known: Set[int]) -> None:
     """Let an unknown field pass; ``known`` are numbers (0 among them) whose wire type would have been another."""
     if tag >> 3 in known or tag > _MAX_TAG:

@@ -24,6 +24,7 @@ from .operations import Version
 
 
 def reason_of(name: str) -> str:
+    """The ErrorInfo reason that follows from a class name: UPPER_SNAKE_CASE without the final ``Error``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Error").replace("JSON", "Json")).upper()
 
 
@@ -32,7 +33,9 @@ REASONS: dict[str, type[A2AError]] = {reason_of(c.__name__): c for c in WIRE_ERR
 #: ErrorInfo metadata key that holds the ``data`` of a 0.3 error on 1.0, as JSON text.
 V03_DATA = "v03Data"
 
-_NAMES_03 = {errors.ExtendedAgentCardNotConfiguredError: "AuthenticatedExtendedCardNotConfiguredError"}
+_NAMES_03: dict[type[A2AError], str] = {
+    errors.ExtendedAgentCardNotConfiguredError: "AuthenticatedExtendedCardNotConfiguredError"
+}
 
 
 def wire_class(error: A2AError) -> type[A2AError]:
@@ -42,7 +45,7 @@ def wire_class(error: A2AError) -> type[A2AError]:
 
 def message(error: A2AError, version: Version) -> str:
     """The text for people: on 0.3 its own standard text, and the name of an error that 0.3 has no code for."""
-    text = error.message.encode("utf-8", "replace").decode()
+    text = text_of(error.message)
     if version == "1.0":
         return text
     if error.row.code03:
@@ -67,8 +70,7 @@ def details(error: A2AError) -> list[Detail]:
     if info := _error_info(error):
         out.append(info)
     if error.violations:
-        violations = [{"field": name, "description": text} for name, text in error.violations]
-        out.append({"@type": rpc.BAD_REQUEST, "fieldViolations": violations})
+        out.append({"@type": rpc.BAD_REQUEST, "fieldViolations": _violations(error)})
     if error.retry_after is not None:
         out.append({"@type": rpc.RETRY_INFO, "retryDelay": rpc.duration(error.retry_after)})
     out.extend(error.details)
@@ -93,7 +95,7 @@ def data03(error: A2AError) -> Any:
         return error.data
     data: dict[str, Any] = {camel(key): text_of(value) for key, value in error.metadata.items()}
     if error.violations:
-        data["fieldViolations"] = [{"field": name, "description": text} for name, text in error.violations]
+        data["fieldViolations"] = _violations(error)
     return data or None
 
 
@@ -105,9 +107,16 @@ def body03(error: A2AError) -> dict[str, Any]:
 
 
 def camel(key: str) -> str:
+    """A metadata key as camelCase."""
     head, *rest = key.split("_")
     return head + "".join(word[:1].upper() + word[1:] for word in rest) if rest and head else key
 
 
 def text_of(item: object) -> str:
-    return item if isinstance(item, str) else msgspec.json.encode(item).decode()
+    """A value as metadata text: JSON if it is no text; what is no Unicode character is replaced."""
+    text = item if isinstance(item, str) else msgspec.json.encode(item).decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _violations(error: A2AError) -> list[dict[str, str]]:
+    return [{"field": text_of(name), "description": text_of(text)} for name, text in error.violations]

@@ -102,11 +102,12 @@ class Evidence:
         """The A2A error, or None if nothing names one."""
         facts = _Facts(self)
         cls = self._class(facts)
-        if cls is None:
-            if self.code is None:
-                return None
-            if self.code == errors.InternalError.row.code:
-                cls = errors.InternalError
+        if cls is None and self.code is None:
+            return None
+        if cls is None and self.code == A2AError.row.code:
+            cls = errors.InternalError
+        if self.version == "0.3":
+            cls = self._told_by_text(cls)
         more: dict[str, Any] = {
             "metadata": facts.metadata,
             "violations": facts.violations,
@@ -125,7 +126,7 @@ class Evidence:
             return REASONS[facts.reason]
         cls = CODES.get(self.code or 0)
         if self.version == "0.3":
-            cls = self._class03(cls)
+            cls = self._class_in_message(cls)
         cls = cls or NAMES.get(self.name.removesuffix("_v0_3"))
         if cls is None:
             cls = PLAIN_HTTP.get(self.http)
@@ -133,14 +134,18 @@ class Evidence:
             cls = errors.OpaqueError if facts.unknown_reason else self._by_status()
         return cls
 
-    def _class03(self, cls: type[A2AError] | None) -> type[A2AError] | None:
-        """What the names in a 0.3 error add to its code. Two errors of one SDK only differ by their text."""
+    def _class_in_message(self, cls: type[A2AError] | None) -> type[A2AError] | None:
+        """The class named before the text: all that 0.3 gRPC has, and how errors that 0.3 lacks are told."""
         named, text = _split_name(self.message)
         if named is not None and (cls is None or named.row.code03):
             cls, self.message = named, text
+        return cls
+
+    def _told_by_text(self, cls: type[A2AError] | None) -> type[A2AError] | None:
+        """Two errors of one 0.3 SDK differ from others by their text alone."""
         if cls is errors.InvalidParamsError and self.op in _SENDS and "is in terminal state" in self.message:
             return errors.UnsupportedOperationError
-        if self.code == A2AError.row.code and "Push notification config not found" in self.message:
+        if cls is errors.InternalError and "Push notification config not found" in self.message:
             return errors.TaskNotFoundError
         return cls
 

@@ -20,7 +20,7 @@ from math import isfinite
 from struct import Struct as Packing
 from typing import Any
 
-from .protobuf import Malformed, entry, foreign, head, heads, skip, to_varint, varint, write_entry
+from .protobuf import Malformed, entry, foreign, head, heads, skip, to_varint, unknown, varint, write_entry
 
 _DOUBLE = Packing("<d")
 _MAX_EXACT = 2.0**53
@@ -93,7 +93,7 @@ def read_struct(buf: bytes, pos: int, end: int, depth: int) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     while pos < end:
         if buf[pos] != 10:
-            pos = _past_foreign(buf, pos)
+            pos = unknown(buf, pos, _ONE_NUMBER)
             continue
         size = buf[pos + 1]
         pos += 2
@@ -122,7 +122,7 @@ def _read_list(buf: bytes, pos: int, end: int, depth: int) -> list[Any]:
     values: list[Any] = []
     while pos < end:
         if buf[pos] != 10:
-            pos = _past_foreign(buf, pos)
+            pos = unknown(buf, pos, _ONE_NUMBER)
             continue
         size, pos = varint(buf, pos + 1)
         values.append(read_value(buf, pos, pos + size, depth - 1))
@@ -130,12 +130,6 @@ def _read_list(buf: bytes, pos: int, end: int, depth: int) -> list[Any]:
     if pos != end:
         raise IndexError
     return values
-
-
-def _past_foreign(buf: bytes, pos: int) -> int:
-    tag, pos = varint(buf, pos)
-    foreign(tag, _ONE_NUMBER)
-    return skip(buf, pos, tag)
 
 
 def read_value(buf: bytes, pos: int, end: int, depth: int) -> Any:

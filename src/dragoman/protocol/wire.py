@@ -31,14 +31,14 @@ from .protobuf import (
     Single,
     WireError,
     entry,
-    foreign,
     head,
     heads,
     int32,
     merged,
-    skip,
+    unknown,
     unreadable,
     varint,
+    wide_tag,
     write_entry,
     write_int32,
 )
@@ -54,16 +54,16 @@ _RUNTIME: dict[str, Any] = {
     "MissingField": MissingField,
     "WireError": WireError,
     "entry": entry,
-    "foreign": foreign,
     "head": head,
     "int32": int32,
     "merged": merged,
     "read_Struct": read_struct,
     "read_Timestamp": read_timestamp,
     "read_Value": read_value,
-    "skip": skip,
+    "unknown": unknown,
     "unreadable": unreadable,
     "varint": varint,
+    "wide_tag": wide_tag,
     "write_Struct": write_struct,
     "write_Timestamp": write_timestamp,
     "write_Value": write_value,
@@ -79,33 +79,21 @@ def read_{message}(buf, pos, end, depth):
 {initial}
     try:
         while pos < end:
+            {start}
             tag = buf[pos]
-            pos += 1
-            if tag > 127:
-                tag, pos = varint(buf, pos - 1)
-            if tag & 7 == 2:
-                size = buf[pos]
-                pos += 1
-                if size > 127:
-                    size, pos = varint(buf, pos - 1)
-                stop = pos + size
-{spans}
-                pos = stop
-            elif tag & 7 == 0:
-                number = buf[pos]
-                pos += 1
-                if number > 127:
-                    number, pos = varint(buf, pos - 1)
-{numbers}
-            else:
-                foreign(tag, NUMBERS_{message})
-                pos = skip(buf, pos, tag)
+            size = buf[pos + 1]
+            pos += 2
+            {wide}
+{fields}
         if pos != end:
             raise IndexError
 {children}
     except UNREADABLE as error:
         raise unreadable(error, "{message}", NAMES_{message}.get(tag >> 3, f"field {{tag >> 3}}")) from error
 """
+
+_LONG = "if size > 127: size, pos = varint(buf, pos - 1)"
+_SPAN = (_LONG, "stop = pos + size")
 
 _WRITER = """
 def write_{message}(m, depth):
@@ -196,11 +184,14 @@ class WireFormat:
         if any(single.merge for single in singles.values()):
             again = f"return read_{message}(*merged(buf, begin, end, SINGLES_{message}), depth)"
             children = ["if twice:", "    " + again, *children]
+        wide = max((row.number for row in rows), default=0) > 15  # fields whose tags take two bytes
+        otherwise = f"pos = unknown(buf, {'start' if wide else 'pos - 2'}, NUMBERS_{message})"
         return _READER.format(
             message=message,
             initial=_indented(1, self._initial(rows, bool(singles))),
-            spans=_indented(4, _chain(self._spans(rows), f"foreign(tag, NUMBERS_{message})")),
-            numbers=_indented(4, _chain(self._numbers(rows), f"foreign(tag, NUMBERS_{message})")),
+            start="start = pos" if wide else "",
+            wide="if tag > 127: tag, size, pos = wide_tag(buf, start)" if wide else "",
+            fields=_indented(3, _chain([*self._spans(rows), *self._numbers(rows)], otherwise)),
             children=_indented(2, children),
         )
 
@@ -238,10 +229,10 @@ class WireFormat:
         for group, members in self._groups(rows).items():
             tags = ", ".join(str(_tag(row, 2)) for row in members)
             body = [f"if tag == which_{group}:", "    twice = True", *_span_kept(group), f"which_{group} = tag"]
-            yield f"tag in ({tags},)", body
+            yield f"tag in ({tags},)", [*_SPAN, *body, "pos = stop"]
         for row in rows:
             if not row.oneof and not self._is_number(row):
-                yield f"tag == {_tag(row, 2)}", self._span(row)
+                yield f"tag == {_tag(row, 2)}", [*_SPAN, *self._span(row), "pos = stop"]
 
     def _span(self, row: Field) -> list[str]:
         name = row.name
@@ -262,17 +253,17 @@ class WireFormat:
             if self._is_number(row):
                 if row.oneof or row.cardinality == "repeated":
                     raise NotImplementedError(f"{row.name}: numbers in a oneof or list")
-                yield f"tag == {_tag(row, 0)}", [f"v_{row.name} = {self._number(row)}"]
+                yield f"tag == {_tag(row, 0)}", [_LONG, f"v_{row.name} = {self._number(row)}"]
 
     def _number(self, row: Field) -> str:
         if row.type == "bool":
-            return "number != 0"
+            return "size != 0"
         if row.type == "int32":
-            return "number if number < 128 else int32(number)"
+            return "size if size < 128 else int32(size)"
         self._names[f"{row.type}_by_number"] = {
             number: self._enum_value(row.type, value) for value, number in self._table.enums[row.type].items()
         }
-        return f"{row.type}_by_number.get(number, {self._default(row)})"
+        return f"{row.type}_by_number.get(size, {self._default(row)})"
 
     def _children(self, message: str, rows: list[Field]) -> Iterator[str]:
         """Read the sub-messages whose places are known now."""
@@ -426,16 +417,12 @@ def _span_kept(name: str) -> list[str]:
     return [f"at_{name} = pos", f"to_{name} = stop"]
 
 
-def _chain(branches: Iterator[tuple[str, list[str]]], otherwise: str) -> Iterator[str]:
+def _chain(branches: Iterable[tuple[str, list[str]]], otherwise: str) -> Iterator[str]:
     """An if/elif chain over conditions and bodies."""
-    word = "if"
+    yield "if False: pass"
     for condition, body in branches:
-        yield f"{word} {condition}:"
+        yield f"elif {condition}:"
         yield from ("    " + line for line in body)
-        word = "elif"
-    if word == "if":
-        yield otherwise
-        return
     yield "else:"
     yield "    " + otherwise
 

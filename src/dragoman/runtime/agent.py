@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..model import AgentCard, JsonObject, Message, Part, SendMessageRequest, Task, TaskState
+from ..model import AgentCard, Artifact, JsonObject, Part, SendMessageRequest, Task, TaskState
 from ..service import Caller, Context
 
 if TYPE_CHECKING:
@@ -163,17 +163,21 @@ class Turn:
         ``last_chunk``: nothing more follows for this artifact. ``metadata`` is the artifact's. Raises ``ValueError``
         if there are no parts.
         """
-        return await self._run.put(
-            self,
-            artifact_id,
-            append,
-            last_chunk,
+        if append and not artifact_id:
+            raise ValueError("append needs the artifact_id of what to append to")
+        parts = as_parts(content)
+        if not parts:
+            raise ValueError("an artifact has at least one part")
+        artifact = Artifact(
+            artifact_id=artifact_id or self._run.free_artifact_id(),
             name=name,
             description=description,
-            parts=as_parts(content),
+            parts=parts,
             metadata=metadata,
             extensions=extensions,
         )
+        await self._run.put(self, artifact, append, last_chunk)
+        return artifact.artifact_id
 
     async def ask(self, content: Content, *, metadata: JsonObject | None = None) -> None:
         """Wait for input from the caller: the next message to the task runs the handler again."""

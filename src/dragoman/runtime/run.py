@@ -14,16 +14,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass
 
-from ..errors import A2AError, InternalError, TaskNotCancelableError, UnavailableError
+from msgspec.structs import replace
+
+from ..errors import A2AError, InternalError, TaskNotCancelableError, TaskNotFoundError, UnavailableError
 from ..model import (
     Artifact,
     JsonObject,
     Message,
     Part,
     Role,
-    SendMessageRequest,
     StreamResponse,
     Task,
     TaskArtifactUpdateEvent,
@@ -32,7 +34,6 @@ from ..model import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
-from ..service import Context
 from ..store.base import Owner, Store
 from .agent import Agent, Content, Turn, as_parts
 from .hub import Feed, Subscription
@@ -47,7 +48,6 @@ _COMPLETED = TaskState.COMPLETED
 _FAILED = TaskState.FAILED
 _CANCELED = TaskState.CANCELED
 _AUTH_REQUIRED = TaskState.AUTH_REQUIRED
-_USER = Role.USER
 _AGENT = Role.AGENT
 
 FAILED_TEXT = "The agent could not finish this task because of an internal error."
@@ -129,7 +129,10 @@ class Run:
         return self._stop is not None
 
     def begin(self, turn: Turn) -> None:
-        """Start the handler on a message. One that still runs ends first; it is canceled if it waits for a credential."""
+        """Start the handler on a message, once the previous one ended.
+
+        A previous one that waits for a credential is canceled: the message is what it waits for, or replaces it.
+        """
         previous = self._runner
         if previous is not None and self.draft is not None and self.draft.state is _AUTH_REQUIRED:
             previous.cancel()
@@ -177,7 +180,7 @@ class Run:
             self.opening_history = history_length
         else:
             subscription.push(StreamResponse(task=trim(self.draft.snapshot(), history_length)))
-            if self.draft.state is not _WORKING and is_settled(self.draft.state):
+            if is_settled(self.draft.state):
                 self._arm()
         return subscription
 
@@ -213,6 +216,13 @@ class Run:
         self._waiters.clear()
         self._end_feed(error)
 
+    def close(self) -> None:
+        """End every stream: cleanly if the task waits for somebody, else with an error."""
+        error = UnavailableError(STOPPED_TEXT)
+        if self.draft is not None and is_settled(self.draft.state):
+            self._end_feed()
+        self.abort(error)
+
     # -- for the turn ------------------------------------------------------------------------------------------
 
     async def say(self, turn: Turn, parts: tuple[Part, ...], metadata: JsonObject | None) -> None:
@@ -220,9 +230,7 @@ class Run:
         if self.draft is not None:
             raise LifecycleError("a task exists, so the agent speaks through its status, not in a direct message")
         self._said = True
-        message = Message(
-            message_id=new_id(), context_id=self.context_id, role=_AGENT, parts=_some(parts), metadata=metadata
-        )
+        message = Message(message_id=new_id(), context_id=self.context_id, role=_AGENT, parts=parts, metadata=metadata)
         for waiter in (*self._waiters, self._first):
             if waiter is not None and not waiter.done():
                 waiter.set_result(message)
@@ -271,10 +279,240 @@ class Run:
             await self.runs.agent.handler(turn)
             await self._finish(turn)
         except asyncio.CancelledError:
-            await self._end(turn, self._stopped(turn))
+            await self._surely(self._stopped(turn))
         except Exception as error:
-            await self._end(turn, self._failed(turn, error))
+            await self._surely(self._failed(turn, error))
         finally:
             if self._turn is turn:
-                self._runner = self._turn = self._stop = None
-                self.runs.release(self)
+                self._leave()
+
+    def _leave(self) -> None:
+        self._runner = self._turn = self._stop = None
+        if self.draft is not None and is_terminal(self.draft.state):
+            self._settle()  # again, if a cancellation came between the store and the waiters
+        self.runs.release(self)
+
+    async def _finish(self, turn: Turn) -> None:
+        """The handler returned."""
+        if self._turn is not turn or self._said:
+            return
+        draft = self.draft or await self._create(turn)
+        if not is_settled(draft.state):
+            await self._move(_CANCELED if self._stop is _CANCELED else _COMPLETED)
+
+    async def _stopped(self, turn: Turn) -> None:
+        """The handler was canceled: by CancelTask, by a shutdown, by a newer message, or by something of its own."""
+        if self._turn is not turn or self._said:
+            return
+        if self._stop is None:
+            await self._failed(turn, RuntimeError("the handler was canceled, and not by the engine"))
+        elif self.draft is None:
+            self.abort(UnavailableError(STOPPED_TEXT))
+        elif self._stop is _CANCELED and not is_terminal(self.draft.state):
+            await self._move(_CANCELED)
+        elif not is_settled(self.draft.state):
+            await self._move(_FAILED, (Part(text=STOPPED_TEXT),))
+
+    async def _failed(self, turn: Turn, error: Exception) -> None:
+        """The handler raised."""
+        text = error.message if isinstance(error, A2AError) else FAILED_TEXT
+        if not isinstance(error, A2AError):
+            log.error("The handler of task %s raised", self.id, exc_info=error)
+        if self._turn is not turn or self._said:
+            return
+        if self.draft is None and isinstance(error, A2AError):
+            self.abort(error)
+            return
+        draft = self.draft or await self._create(turn)
+        if not is_terminal(draft.state):
+            await self._move(_FAILED, (Part(text=text),))
+
+    async def _surely(self, ending: Coroutine[None, None, None]) -> None:
+        """Whoever waits must hear of an end, also when the store fails."""
+        try:
+            await ending
+        except Exception:
+            log.exception("The end of task %s could not be stored", self.id)
+            self.abort(InternalError())
+
+    async def _stop_and_wait(self) -> None:
+        waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self.stop(_CANCELED)
+        try:
+            await asyncio.wait((waiter,), timeout=self.runs.limits.cancel_wait)
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+        if waiter.done():
+            waiter.result()
+
+    # -- changes -----------------------------------------------------------------------------------------------
+
+    def _check(self, turn: Turn) -> None:
+        if self._turn is not turn or self._said:
+            raise LifecycleError("this turn is over: it was answered with a message, or a newer message took over")
+
+    def free_artifact_id(self) -> str:
+        """An artifact id that the task does not have yet."""
+        return "artifact-1" if self.draft is None else self.draft.free_artifact_id()
+
+    async def _create(self, turn: Turn) -> Draft:
+        status = TaskStatus(state=_SUBMITTED, timestamp=self.runs.clock())
+        history = (self._received(turn.message),)
+        draft = self.draft = Draft(Task(id=self.id, context_id=self.context_id, status=status, history=history))
+        self.dirty = True
+        if self.feed is not None:
+            self.feed.publish(StreamResponse(task=trim(draft.snapshot(), self.opening_history)))
+        if self.webhook is not None:
+            await self.runs.store.save_config(self.owner, self.webhook)
+        if self._first is not None and not self._first.done():
+            self._first.set_result(None)
+        return draft
+
+    async def _move(self, state: TaskState, parts: tuple[Part, ...] = (), metadata: JsonObject | None = None) -> None:
+        draft = self.draft
+        assert draft is not None
+        message = self._message(parts, metadata) if parts else None
+        status = TaskStatus(state=state, message=message, timestamp=self.runs.clock())
+        draft.move(status)
+        settled = is_settled(state)
+        self.dirty = not settled
+        if settled:
+            await self.runs.store.save(self.owner, draft.snapshot())
+        feed = self.feed
+        if feed is not None:
+            feed.publish(self._status_event(status))
+            if not settled:
+                self._disarm()
+                if feed.full:
+                    await feed.room()
+        if settled:
+            self._settle()
+
+    def _settle(self) -> None:
+        assert self.draft is not None
+        if self._waiters:
+            task = self.draft.snapshot()
+            for waiter in self._waiters:
+                if not waiter.done():
+                    waiter.set_result(task)
+            self._waiters.clear()
+        if self.feed is not None:
+            if self.draft.state is _AUTH_REQUIRED:
+                self._arm()
+            else:
+                self._end_feed()
+
+    def _end_feed(self, error: A2AError | None = None) -> None:
+        self._disarm()
+        if self.feed is not None:
+            self.feed.end(error)
+            self.feed = None
+
+    def _unwatched(self) -> None:
+        self._end_feed()
+        self.runs.release(self)
+
+    def _arm(self) -> None:
+        """A stream of an interrupted task does not stay open for ever."""
+        if self._idle is None:
+            loop = asyncio.get_running_loop()
+            self._idle = loop.call_later(self.runs.limits.interrupted, self._unwatched)
+
+    def _disarm(self) -> None:
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+
+    def _received(self, message: Message) -> Message:
+        """A message of the caller as it enters the history: with the ids that it may have left out (1.0 §3.4.3)."""
+        if message.task_id == self.id and message.context_id == self.context_id:
+            return message
+        return replace(message, task_id=self.id, context_id=self.context_id)
+
+    def _message(self, parts: tuple[Part, ...], metadata: JsonObject | None) -> Message:
+        return Message(
+            message_id=new_id(),
+            context_id=self.context_id,
+            task_id=self.id,
+            role=_AGENT,
+            parts=parts,
+            metadata=metadata,
+        )
+
+    def _status_event(self, status: TaskStatus) -> StreamResponse:
+        return StreamResponse(
+            status_update=TaskStatusUpdateEvent(task_id=self.id, context_id=self.context_id, status=status)
+        )
+
+
+class Runs:
+    """Every run of an engine, and the way to a task wherever it is."""
+
+    def __init__(self, agent: Agent, store: Store, limits: Limits, clock: Clock) -> None:
+        self.agent = agent
+        self.store = store
+        self.limits = limits
+        self.clock = clock
+        self.live: dict[str, Run] = {}
+        self.closed = False
+
+    def new(self, owner: Owner, context_id: str) -> Run:
+        """A run for a task that may come to be."""
+        if self.closed:
+            raise UnavailableError("The agent is shutting down")
+        return Run(self, owner, new_id(), context_id or new_id())
+
+    async def find(self, owner: Owner, task_id: str) -> Run:
+        """The run of a task, at work or at rest. Raises ``TaskNotFoundError``."""
+        run = self.live.get(task_id)
+        if run is None:
+            task = await self.store.get(owner, task_id)
+            run = self.live.get(task_id)  # somebody may have been faster
+            if run is None and task is not None:
+                return Run(self, owner, task.id, task.context_id, Draft(task))
+        if run is None or run.draft is None or run.owner != owner:
+            raise not_found(task_id)
+        return run
+
+    async def task(self, owner: Owner, task_id: str) -> Task:
+        """The task as it is. Raises ``TaskNotFoundError``."""
+        run = self.live.get(task_id)
+        if run is not None and run.draft is not None and run.owner == owner:
+            return run.draft.snapshot()
+        task = await self.store.get(owner, task_id)
+        if task is None:
+            raise not_found(task_id)
+        return task
+
+    async def flush(self, owner: Owner) -> None:
+        """Store what changed since it was last stored, so that it is listed."""
+        for run in list(self.live.values()):
+            if run.dirty and run.draft is not None and run.owner == owner:
+                run.dirty = False
+                await self.store.save(owner, run.draft.snapshot())
+
+    def release(self, run: Run) -> None:
+        """Forget the run if nothing happens in it any more."""
+        if run.idle:
+            self.live.pop(run.id, None)
+
+    async def aclose(self) -> None:
+        """Stop every handler, wait for them a little, and end every stream and every wait."""
+        self.closed = True
+        handlers = [handler for run in self.live.values() if (handler := run.stop(_FAILED)) is not None]
+        if handlers:
+            await asyncio.wait(handlers, timeout=self.limits.shutdown)
+        for run in list(self.live.values()):
+            run.close()
+
+
+def not_found(task_id: str) -> TaskNotFoundError:
+    """What a caller hears of a task that is not, or not theirs."""
+    return TaskNotFoundError(metadata={"taskId": task_id})
+
+
+def _not_cancelable(task: Task) -> TaskNotCancelableError:
+    state = task.status.state.value
+    return TaskNotCancelableError(f"The task is in {state}", metadata={"taskId": task.id, "state": state})

@@ -81,5 +81,6 @@ class Store(ABC):
     async def delete_config(self, owner: Owner, task_id: str, config_id: str) -> None:
         """Forget a webhook config; nothing happens if there is none."""
 
+    @abstractmethod
     async def aclose(self) -> None:
-        """Let go of files and connections. The base class has none."""
+        """Let go of files and connections."""

@@ -68,6 +68,9 @@ class MemoryStore(Store):
     async def delete_config(self, owner: Owner, task_id: str, config_id: str) -> None:
         self._configs.get((owner, task_id), {}).pop(config_id, None)
 
+    async def aclose(self) -> None:
+        """Nothing is held that would have to be let go."""
+
     def _evict(self) -> None:
         while self._ended:
             if self._drop(*self._ended.popleft()):

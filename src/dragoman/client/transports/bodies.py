@@ -32,6 +32,20 @@ class NoBody:
         return ()
 
 
+class EventBody:
+    """An event stream."""
+
+    def __init__(self, limit: int) -> None:
+        self._decoder = sse.Decoder(limit)
+
+    def feed(self, chunk: bytes | None) -> Iterable[bytes]:
+        if chunk is None:
+            if not self._decoder.end():
+                raise TransportError("The stream was cut off in the middle of an event")
+            return ()
+        return [event.data for event in self._decoder.feed(chunk)]
+
+
 class LineBody:
     """One JSON text per line."""
 

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from ...errors import ConfigError, DragomanError, PeerError, TransportError
-from ...faces import Face
-from ...protocol.grpc import read_status
+from ...protocol.grpc import Grpc
 from ...protocol.messages import Header
 from ...protocol.operations import GRPC_SERVICE, WIRE
 from ...service import ByteStream, Context
-from ..options import Limits, Timeouts, Tls, pem
+from ..options import Limits, Tls, pem
 from .base import activated
 
 try:
@@ -97,18 +96,17 @@ class GrpcTransport:
     def __init__(
         self,
         url: str,
-        face: Face,
+        codec: Grpc,
         channel: aio.Channel,
         *,
         headers: Iterable[Header] = (),
-        timeouts: Timeouts,
     ) -> None:
         self._url = url
         self._channel = channel
         self._metadata = _metadata(headers)
-        self._connect = timeouts.connect
-        self._service = GRPC_SERVICE[face.version]
-        self._names = WIRE[face.version]
+        self._codec = codec
+        self._service = GRPC_SERVICE[codec.version]
+        self._names = WIRE[codec.version]
         self._unary: dict[str, UnaryCall] = {}
         self._streaming: dict[str, StreamCall] = {}
 
@@ -122,7 +120,7 @@ class GrpcTransport:
             if headers:
                 await _facts(call, ctx)
         except aio.AioRpcError as error:
-            raise self._failure(error) from error
+            raise self.failure(op, error) from error
         return reply
 
     async def stream(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> ByteStream:
@@ -130,7 +128,7 @@ class GrpcTransport:
         if method is None:
             method = self._streaming[op] = self._channel.unary_stream(self._path(op))
         call = method(body, metadata=self._fields(headers))
-        stream = GrpcStream(self, call)
+        stream = GrpcStream(self, op, call)
         try:
             async with asyncio.timeout(timeout):
                 await stream.open()
@@ -157,7 +155,7 @@ class GrpcTransport:
         names = {name for name, _ in own}
         return tuple(field for field in self._metadata if field[0] not in names) + own
 
-    def _failure(self, error: aio.AioRpcError) -> DragomanError:
+    def failure(self, op: str, error: aio.AioRpcError) -> DragomanError:
         number: int = error.code().value[0]
         details = error.details() or ""
         if error.code() is grpc.StatusCode.UNAVAILABLE and details.startswith(_NOT_CONNECTED):
@@ -169,14 +167,15 @@ class GrpcTransport:
             return PeerError(f"{self._url} does not answer in gRPC: {details}")
         if error.code() is grpc.StatusCode.UNAVAILABLE and not trailers:
             return TransportError(f"The connection to {self._url} was lost: {details}")
-        return read_status(number, details, trailers)
+        return self._codec.read_status(number, details, trailers, op)
 
 
 class GrpcStream(ByteStream):
     """The messages of one streamed reply."""
 
-    def __init__(self, transport: GrpcTransport, call: aio.UnaryStreamCall[bytes, bytes]) -> None:
+    def __init__(self, transport: GrpcTransport, op: str, call: aio.UnaryStreamCall[bytes, bytes]) -> None:
         self._transport = transport
+        self._op = op
         self._call = call
         self._first: bytes | None = None
         self._ended = False
@@ -196,7 +195,7 @@ class GrpcStream(ByteStream):
             message: bytes | Any = await self._call.read()
         except aio.AioRpcError as error:
             self._ended = True
-            raise self._transport._failure(error) from error
+            raise self._transport.failure(self._op, error) from error
         if message is aio.EOF:
             self._ended = True
             return None
@@ -216,8 +215,8 @@ def _metadata(headers: Iterable[Header]) -> tuple[tuple[str, str | bytes], ...]:
     return tuple(fields)
 
 
-def _trailers(error: aio.AioRpcError) -> list[Header]:
-    return [(key.encode(), _bytes(value)) for key, value in error.trailing_metadata() or ()]
+def _trailers(error: aio.AioRpcError) -> dict[str, bytes | str]:
+    return dict(error.trailing_metadata() or ())
 
 
 def _bytes(value: str | bytes) -> bytes:

@@ -2,8 +2,6 @@
 
 Rules of this module:
 
-- No redirect is followed, no proxy used unless asked for, no compressed body asked for.
-- Only a failure to connect counts as not sent. A connection that was lost later may have carried the request.
 - A request is repeated on its other verb (SubscribeToTask, 1.0 §11.3 against its proto) or on the route without
   tenant only when the answer says that no route took it; what worked is remembered for this peer.
 - Every body that is read is bounded, and so is every event of a stream.
@@ -14,61 +12,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from ...errors import ConfigError, DragomanError, PeerError, TransportError
+from ...errors import ConfigError, DragomanError, TransportError
 from ...faces import Face
 from ...protocol.codec import Codec
 from ...protocol.messages import Header, Headers, HttpRequest, HttpResponse
 from ...protocol.operations import WIRE
 from ...service import ByteStream, Context
-from ..options import Limits, Timeouts, Tls, pem
+from ..options import Limits, Timeouts
 from . import refusals
 from .base import activated
 from .bodies import EventBody, LineBody, NoBody, StreamBody, whole_body
+from .connection import PyreqwestError, parse_url, read_body, transport_error
 
-try:
-    from pyreqwest.client import Client, ClientBuilder
-    from pyreqwest.exceptions import (
-        BodyDecodeError,
-        DecodeError,
-        PyreqwestError,
-        RequestTimeoutError,
-    )
+if TYPE_CHECKING:
+    from pyreqwest.client import Client
     from pyreqwest.http import Url
-    from pyreqwest.proxy import ProxyBuilder
     from pyreqwest.request import StreamRequest
     from pyreqwest.response import Response
-except ImportError as error:  # pragma: no cover - depends on what is installed
-    raise ConfigError("HTTP needs the package pyreqwest: pip install dragoman[client]") from error
 
 _EXTENSIONS = ("a2a-extensions", "x-a2a-extensions")
-
-
-def build_client(timeouts: Timeouts, tls: Tls, proxy: str | None = None) -> Client:
-    """A pool of connections with our policy. Raises ``ConfigError`` for certificates that cannot be used."""
-    builder = (
-        ClientBuilder()
-        .no_proxy()
-        .follow_redirects(False)
-        .referer(False)
-        .gzip(False)
-        .brotli(False)
-        .zstd(False)
-        .deflate(False)
-        .user_agent("dragoman")
-        .connect_timeout(timedelta(seconds=timeouts.connect))
-        .danger_accept_invalid_certs(not tls.verify)
-    )
-    try:
-        if tls.ca is not None:
-            builder.add_root_certificate_pem(pem(tls.ca))
-        if tls.cert is not None and tls.key is not None:
-            builder.identity_pem(pem(tls.cert) + b"\n" + pem(tls.key))
-        if proxy is not None:
-            builder.proxy(ProxyBuilder.all(proxy))
-        return builder.build()
-    except (PyreqwestError, ValueError) as error:
-        raise ConfigError(f"The TLS or proxy settings cannot be used: {error}") from error
 
 
 class HttpTransport:
@@ -94,14 +58,15 @@ class HttpTransport:
         self._client = client
         self._url = url
         self._base, _, self._query = url.partition("?")
-        self._root = _target(url)
+        self._root = parse_url(url)
         self._headers = _texts(headers)
         self._timeouts = timeouts
         self._reply_time = timedelta(seconds=timeouts.reply)
         self._limits = limits
         self._prepared: dict[tuple[str, str], dict[str, str]] = {}
         self._names = WIRE[face.version]
-        self._tenants = (tenant, "") if tenant and face.binding == "HTTP+JSON" else ("",)
+        self._routed = face.binding == "HTTP+JSON"
+        self._tenants = (tenant, "") if tenant and self._routed else ("",)
         self._routes: dict[str, tuple[tuple[str, str], ...]] = {}
 
     async def unary(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> bytes:
@@ -146,7 +111,7 @@ class HttpTransport:
         """Send, and give the exchange whose reply is a success. Raises what any other reply means."""
         refused: HttpResponse | None = None
         routes = self._routes.get(op) or self._possible(op)
-        for route in routes:
+        for place, route in enumerate(routes):
             exchange = self._build(op, body, route, headers, time)
             reply = await exchange.__aenter__()
             if 200 <= reply.status < 300:
@@ -163,13 +128,15 @@ class HttpTransport:
                 refused = response
                 break
             refused = refused or response
+            if response.status != 404 and place + 1 < len(routes) and routes[place + 1][0] != route[0]:
+                break
         assert refused is not None  # there is at least one route
         raise refusals.refusal(refused, lambda response: self._codec.read_result(op, response), self._url)
 
     def _possible(self, op: str) -> tuple[tuple[str, str], ...]:
         """Pairs of tenant route and verb to try, in order; an empty verb is the first one of the table."""
         names = self._names.get(op)
-        verbs = ("", names.verbs[1]) if names is not None and len(names.verbs) > 1 and not names.body else ("",)
+        verbs = ("", "POST") if self._routed and names is not None and names.verbs == ("GET", "POST") else ("",)
         routes = tuple((tenant, verb) for tenant in self._tenants for verb in verbs)
         self._routes[op] = routes
         return routes
@@ -179,7 +146,7 @@ class HttpTransport:
     ) -> StreamRequest:
         tenant, verb = route
         request = self._codec.write_call(op, body, tenant=tenant)
-        if verb and verb != request.method:
+        if verb:
             request = HttpRequest(verb, request.path, request.query, _WITH_BODY, b"{}")
         fields = self._prepared.get((op, request.method))
         if fields is None:
@@ -204,14 +171,8 @@ class HttpTransport:
         return f"{base}{request.path}?{query}" if query else base + request.path
 
     async def _read(self, reply: Response) -> HttpResponse:
-        reader, limit = reply.body_reader, self._limits.body
-        chunks: list[bytes] = []
-        while (chunk := await reader.read_chunk()) is not None:
-            limit -= len(chunk)
-            if limit < 0:
-                raise PeerError(f"{self._url} sent a reply larger than {self._limits.body} bytes", status=reply.status)
-            chunks.append(bytes(chunk))
-        return HttpResponse(reply.status, _raw(reply), chunks[0] if len(chunks) == 1 else b"".join(chunks))
+        body = await read_body(reply, self._limits.body, self._url)
+        return HttpResponse(reply.status, _raw(reply), body)
 
     # -- streams
 
@@ -334,26 +295,3 @@ def _facts(reply: Response, ctx: Context) -> None:
         values = reply.get_header_all(name)
         if values:
             ctx.activated = activated(",".join(values))
-
-
-def _target(url: str) -> Url:
-    try:
-        return Url(url)
-    except ValueError as error:
-        raise ConfigError(f"{url!r} is not a url: {error}") from error
-
-
-def transport_error(error: PyreqwestError, url: str) -> DragomanError:
-    """What a failure of the HTTP client means. Only what failed while connecting was not sent."""
-    details = getattr(error, "details", None)
-    causes = [cause["message"] for cause in (details or {}).get("causes") or ()] if isinstance(details, dict) else []
-    reason = causes[-1] if causes else str(error)
-    if any("(Connect)" in cause for cause in causes):
-        return TransportError(f"Cannot connect to {url}: {reason}", sent=False)
-    if isinstance(error, RequestTimeoutError):
-        return TransportError(f"No complete reply from {url} in time")
-    if isinstance(error, BodyDecodeError):
-        return TransportError(f"The reply of {url} was cut off: {reason}")
-    if isinstance(error, DecodeError):
-        return PeerError(f"{url} does not answer in HTTP: {reason}")
-    return TransportError(f"The connection to {url} was lost: {reason}")

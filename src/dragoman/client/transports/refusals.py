@@ -37,7 +37,7 @@ _BY_STATUS: dict[int, tuple[type[A2AError], str]] = {
     504: (UnavailableError, "A proxy got no answer from the agent in time"),
 }
 _HINTS: dict[int, str] = {
-    404: "nothing is served at this url: look at the interface's url in the card (0.3 HTTP+JSON adds /v1, 1.0 does not)",
+    404: "nothing is served at this url: look at the url in the card (0.3 HTTP+JSON adds /v1 to it)",
     405: "this url does not take the verb: the card may name the wrong binding for it",
     415: "the peer does not take this content type",
 }

@@ -1,0 +1,86 @@
+"""Several interfaces of one agent as one service: the next is tried while nothing can have arrived at this one.
+
+Rules of this module:
+
+- Only a ``TransportError`` with ``sent=False`` moves on. Whatever may have arrived is never sent again elsewhere.
+- The interface that worked stays the first choice. Moving on is said aloud, a step to an older version with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from ..errors import TransportError
+from ..faces import Candidate
+from ..model import Req, Res, Streaming, Unary
+from ..service import AnyOperation, ByteStream, Context, EventStream
+from .remote import Remote
+
+T = TypeVar("T")
+
+
+class Interfaces:
+    """An ``A2AService`` over the ``candidates`` of one card. ``build`` makes the client of one, on first use."""
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        build: Callable[[Candidate], Remote],
+        note: Callable[[str], None],
+    ) -> None:
+        self._candidates = list(candidates)
+        self._build = build
+        self._note = note
+        self._built: dict[int, Remote] = {}
+        self.candidate = self._candidates[0]
+        self.remote = self._use(0)
+
+    async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
+        """See ``A2AService.call``."""
+        try:
+            return await self.remote.call(op, request, ctx)
+        except TransportError as error:
+            return await self._elsewhere(lambda remote: remote.call(op, request, ctx), error)
+
+    async def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> EventStream:
+        """See ``A2AService.stream``."""
+        try:
+            return await self.remote.stream(op, request, ctx)
+        except TransportError as error:
+            return await self._elsewhere(lambda remote: remote.stream(op, request, ctx), error)
+
+    async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
+        """One call with message bytes of the current face's dialect; never moves on, another face reads others."""
+        return await self.remote.exchange(op, body, ctx)
+
+    async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
+        """One stream with message bytes of the current face's dialect."""
+        return await self.remote.exchange_stream(op, body, ctx)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        for remote in self._built.values():
+            await remote.aclose()
+
+    async def _elsewhere(self, attempt: Callable[[Remote], Awaitable[T]], error: TransportError) -> T:
+        failed, first = {self._candidates.index(self.candidate)}, error
+        while not error.sent and len(failed) < len(self._candidates):
+            index = next(place for place in range(len(self._candidates)) if place not in failed)
+            failed.add(index)
+            remote = self._use(index)
+            self._note(f"{error}; trying {remote.face} at {self._candidates[index].interface.url}")
+            try:
+                result = await attempt(remote)
+            except TransportError as another:
+                error = another
+                continue
+            self.candidate, self.remote = self._candidates[index], remote
+            return result
+        raise error if error.sent else first
+
+    def _use(self, index: int) -> Remote:
+        remote = self._built.get(index)
+        if remote is None:
+            remote = self._built[index] = self._build(self._candidates[index])
+        return remote

@@ -1,0 +1,116 @@
+"""The HTTP client itself: its policy, its failures in our words, and a bounded GET.
+
+Rules of this module:
+
+- No redirect is followed, no proxy used unless asked for, no compressed body asked for.
+- Only a failure to connect counts as not sent. pyreqwest also calls a connection that was lost after the request a
+  ``ConnectError``; the innermost causes tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from ...errors import ConfigError, DragomanError, PeerError, TransportError
+from ...protocol.messages import HttpResponse
+from ..options import Timeouts, Tls, pem
+
+try:
+    from pyreqwest.client import Client, ClientBuilder
+    from pyreqwest.exceptions import BodyDecodeError, DecodeError, PyreqwestError, RequestTimeoutError
+    from pyreqwest.http import Url
+    from pyreqwest.proxy import ProxyBuilder
+    from pyreqwest.response import Response
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise ConfigError("HTTP needs the package pyreqwest: pip install dragoman[client]") from error
+
+
+def build_client(timeouts: Timeouts, tls: Tls, proxy: str | None = None) -> Client:
+    """A pool of connections with our policy. Raises ``ConfigError`` for certificates or a proxy that cannot be used."""
+    builder = (
+        ClientBuilder()
+        .no_proxy()
+        .follow_redirects(False)
+        .referer(False)
+        .gzip(False)
+        .brotli(False)
+        .zstd(False)
+        .deflate(False)
+        .user_agent("dragoman")
+        .connect_timeout(timedelta(seconds=timeouts.connect))
+        .danger_accept_invalid_certs(not tls.verify)
+    )
+    try:
+        if tls.ca is not None:
+            builder.add_root_certificate_pem(pem(tls.ca))
+        if tls.cert is not None and tls.key is not None:
+            builder.identity_pem(pem(tls.cert) + b"\n" + pem(tls.key))
+        if proxy is not None:
+            builder.proxy(ProxyBuilder.all(proxy))
+        return builder.build()
+    except (PyreqwestError, ValueError) as error:
+        raise ConfigError(f"The TLS or proxy settings cannot be used: {error}") from error
+
+
+def parse_url(url: str) -> Url:
+    """A url ready for use. Raises ``ConfigError``."""
+    try:
+        return Url(url)
+    except ValueError as error:
+        raise ConfigError(f"{url!r} is not a url: {error}") from error
+
+
+async def read_body(reply: Response, limit: int, url: str) -> bytes:
+    """The whole body of a reply. Raises ``PeerError`` beyond ``limit`` bytes."""
+    reader, left = reply.body_reader, limit
+    chunks: list[bytes] = []
+    while (chunk := await reader.read_chunk()) is not None:
+        left -= len(chunk)
+        if left < 0:
+            raise PeerError(f"{url} sent more than the {limit} bytes that a reply may have", status=reply.status)
+        chunks.append(bytes(chunk))
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+class Fetch:
+    """Bounded GET requests: ``timeouts.reply`` seconds and ``limit`` bytes each."""
+
+    def __init__(self, client: Client, timeouts: Timeouts, limit: int) -> None:
+        self._client = client
+        self._time = timedelta(seconds=timeouts.reply)
+        self._limit = limit
+
+    async def get(self, url: str, headers: Mapping[str, str]) -> HttpResponse:
+        """One GET, whatever its status. Raises ``TransportError``, ``PeerError``, ``ConfigError``."""
+        target = parse_url(url)
+        try:
+            request = self._client.get(target).headers(headers).timeout(self._time).build_streamed()
+            async with request as reply:
+                fields = [(name.encode(), value.encode("utf-8", "replace")) for name, value in reply.headers.items()]
+                return HttpResponse(reply.status, fields, await read_body(reply, self._limit, url))
+        except PyreqwestError as error:
+            raise transport_error(error, url) from error
+        except ValueError as error:
+            raise ConfigError(f"A request to {url} cannot be built: {error}") from error
+
+
+def transport_error(error: PyreqwestError, url: str) -> DragomanError:
+    """What a failure of the HTTP client means."""
+    causes = _causes(error)
+    reason = causes[-1] if causes else str(error)
+    if any("(Connect)" in cause for cause in causes):
+        return TransportError(f"Cannot connect to {url}: {reason}", sent=False)
+    if isinstance(error, RequestTimeoutError):
+        return TransportError(f"No complete reply from {url} in time")
+    if isinstance(error, BodyDecodeError):
+        return TransportError(f"The reply of {url} was cut off: {reason}")
+    if isinstance(error, DecodeError):
+        return PeerError(f"{url} does not answer in HTTP: {reason}")
+    return TransportError(f"The connection to {url} was lost: {reason}")
+
+
+def _causes(error: PyreqwestError) -> list[str]:
+    details = getattr(error, "details", None)
+    found = details.get("causes") if isinstance(details, dict) else None
+    return [cause["message"] for cause in found or ()]

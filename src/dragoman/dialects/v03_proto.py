@@ -1,0 +1,174 @@
+"""The 0.3 dialects in the proto shape: proto-JSON (HTTP+JSON) and protobuf (gRPC) of ``a2a.v1``.
+
+Rules of this module:
+
+- The 0.3 text does not settle which shape HTTP+JSON has. Most peers write proto-JSON, some the ``kind`` shape: both
+  are read, object by object, and a request is answered in the shape that it came in.
+- protobuf is read into trees of the proto shape, so gRPC and HTTP+JSON are one dialect but for the bytes.
+- ``blocking`` has no presence here: absent is false, return at once.
+- The extended card has the 0.3 JSON shape on HTTP+JSON, as nearly all peers have it; either is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ..model import GET_EXTENDED_AGENT_CARD, Operation
+from ..protocol.fields import table
+from ..protocol.operations import Version
+from ..protocol.wire import WireError, WireFormat
+from . import legacy, v03
+from .base import Dialect, Notes
+from .down import Writing
+from .reading import FAILURES, Unparsable, call_tree, tree
+from .up import Reading
+
+_encode = msgspec.json.Encoder().encode
+_KIND = v03.KindDialect(blocking_default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _ProtoShape:
+    """What both dialects share.
+
+    ``bytes_as_base64_text``: the peer keeps base64 text in the bytes of a file, as the SDKs for Python, Java and Go
+    do; off, bytes are bytes, as the specification has it. ``extras``: write what was added to the proto after its
+    release (metadata of parts, names of files); off for peers that refuse unknown keys.
+    """
+
+    bytes_as_base64_text: bool = False
+    extras: bool = True
+
+    @property
+    def version(self) -> Version:
+        return "0.3"
+
+    def _reading(self, notes: Notes | None) -> Reading:
+        notes = notes if notes is not None else Notes()
+        return Reading(notes, proto=True, blocking=False, text_bytes=self.bytes_as_base64_text)
+
+    def _writing(self, notes: Notes | None) -> Writing:
+        return Writing(notes, extras=self.extras, text_bytes=self.bytes_as_base64_text)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoJsonDialect(_ProtoShape):
+    """0.3 as proto-JSON."""
+
+    def load_request(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
+        """Read a caller's message, of either shape. Raises ``JSONParseError``, ``InvalidParamsError``."""
+        return legacy.load_request(op, body, call_tree, self._reading(notes))
+
+    def dump_request(self, op: Operation[Any, Any], request: Any, notes: Notes | None = None) -> bytes:
+        """Write a message to an agent. Raises ``UnsupportedOperationError``, ``InvalidParamsError`` (``/`` in ids)."""
+        return _encode(legacy.request_tree(op, request, self._writing(notes)))
+
+    def load_reply(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
+        """Read an agent's message, of either shape. Raises ``PeerError``."""
+        return legacy.load_reply(op, body, tree, self._reading(notes))
+
+    def dump_reply(self, op: Operation[Any, Any], reply: Any, notes: Notes | None = None) -> bytes:
+        """Write a message to a caller."""
+        writing = Writing(notes, kind=True) if op is GET_EXTENDED_AGENT_CARD else self._writing(notes)
+        return _encode(legacy.reply_tree(op, reply, writing))
+
+    def answering(self, body: bytes) -> Dialect:
+        """The kind shape for a caller who writes it, else this dialect."""
+        return _KIND if _has_kind(body) else self
+
+
+def _has_kind(body: bytes) -> bool:
+    """Whether a request is in the kind shape. A search of the bytes settles it for callers who write the other."""
+    if b'"kind"' not in body and b'"parts"' not in body:
+        return False
+    try:
+        request = msgspec.json.decode(body)
+    except FAILURES:
+        return False
+    message = request.get("message") if type(request) is dict else None
+    if type(message) is not dict:
+        return False
+    content = message.get("content")
+    parts = content if type(content) is list else ()
+    return bool(message.keys() & {"kind", "parts"}) or any(type(p) is dict and "kind" in p for p in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufDialect(_ProtoShape):
+    """0.3 as protobuf."""
+
+    def load_request(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
+        """Read a caller's message. Raises ``JSONParseError`` if it is not protobuf, ``InvalidParamsError``."""
+        return legacy.load_request(op, body, _parser(_request_type(op)), self._reading(notes))
+
+    def dump_request(self, op: Operation[Any, Any], request: Any, notes: Notes | None = None) -> bytes:
+        """Write a message to an agent. Raises ``UnsupportedOperationError``, ``InvalidParamsError`` (``/`` in ids)."""
+        message = legacy.request_tree(op, request, self._writing(notes))
+        return _encoder(_request_type(op))(message)
+
+    def load_reply(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
+        """Read an agent's message. Raises ``PeerError``."""
+        if op.response is legacy.EMPTY:
+            return None
+        return legacy.load_reply(op, body, _parser(_reply_type(op)), self._reading(notes))
+
+    def dump_reply(self, op: Operation[Any, Any], reply: Any, notes: Notes | None = None) -> bytes:
+        """Write a message to a caller."""
+        if op.response is legacy.EMPTY:
+            return b""
+        message = legacy.reply_tree(op, reply, self._writing(notes))
+        return _encoder(_reply_type(op))(message)
+
+    def answering(self, body: bytes) -> Dialect:
+        """This dialect."""
+        return self
+
+
+#: Messages that the 0.3 proto calls otherwise than 1.0.
+_REQUEST_TYPES = {
+    "CreateTaskPushNotificationConfig": "CreateTaskPushNotificationConfigRequest",
+    "SubscribeToTask": "TaskSubscriptionRequest",
+    "ListTaskPushNotificationConfigs": "ListTaskPushNotificationConfigRequest",
+    "GetExtendedAgentCard": "GetAgentCardRequest",
+}
+_REPLY_TYPES = {"ListTaskPushNotificationConfigs": "ListTaskPushNotificationConfigResponse"}
+
+
+def _request_type(op: Operation[Any, Any]) -> str:
+    return _REQUEST_TYPES.get(op.name, op.request.__name__)
+
+
+def _reply_type(op: Operation[Any, Any]) -> str:
+    return _REPLY_TYPES.get(op.name, op.response.__name__)
+
+
+@cache
+def _format() -> WireFormat:
+    return WireFormat(table("0.3"))
+
+
+@cache
+def _encoder(message: str) -> Callable[[Any], bytes]:
+    return _format().encoder(message)
+
+
+@cache
+def _parser(message: str) -> Callable[[bytes], Any]:
+    decode = _format().decoder(message)
+
+    def parse(body: bytes) -> Any:
+        try:
+            return decode(body)
+        except WireError as error:
+            raise Unparsable(str(error), "protobuf") from error
+
+    return parse
+
+
+JSON = ProtoJsonDialect()
+PROTOBUF = ProtobufDialect()

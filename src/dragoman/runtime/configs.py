@@ -1,0 +1,66 @@
+"""Webhook configs of tasks: the four operations, and the config that comes inside a send (1.0 §3.1.7 to §3.1.10).
+
+Rules of this module:
+
+- Who may not see a task may not see, make or delete its configs; the caller checks that first.
+- The server gives a config its id if it has none, and always fills in its task (0.3 had peers that did neither).
+- Creating under an id that exists replaces. Deleting what does not exist succeeds.
+- Configs are only kept here. Nothing is delivered yet.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ..errors import InvalidParamsError, TaskNotFoundError
+from ..model import (
+    ListTaskPushNotificationConfigsRequest,
+    ListTaskPushNotificationConfigsResponse,
+    TaskPushNotificationConfig,
+)
+from ..store.base import Owner, Store
+from .stamps import new_id
+
+MAX_PAGE = 100
+
+
+def complete(config: TaskPushNotificationConfig, task_id: str) -> TaskPushNotificationConfig:
+    """The config for a task, with its ids. Raises ``InvalidParamsError`` if it is for another task or has no url."""
+    if config.task_id not in ("", task_id):
+        raise InvalidParamsError(violations=(("taskId", "names another task"),))
+    if not config.url.startswith(("https://", "http://")):
+        raise InvalidParamsError(violations=(("url", "must be an http or https URL"),))
+    return replace(config, id=config.id or new_id(), task_id=task_id)
+
+
+async def inline(
+    store: Store, owner: Owner, task_id: str, config: TaskPushNotificationConfig
+) -> TaskPushNotificationConfig:
+    """The config of a send to an existing task: one that repeats a stored config keeps its id."""
+    for known in await store.configs(owner, task_id):
+        if not config.id and replace(known, id="", task_id=config.task_id, tenant=config.tenant) == config:
+            return known
+    return complete(config, task_id)
+
+
+async def get(store: Store, owner: Owner, task_id: str, config_id: str) -> TaskPushNotificationConfig:
+    """The config of this id, or the first one if the id is empty (0.3). Raises ``TaskNotFoundError`` if none is."""
+    for config in await store.configs(owner, task_id):
+        if config_id in ("", config.id):
+            return config
+    raise TaskNotFoundError(
+        "The task has no such push notification config", metadata={"taskId": task_id, "configId": config_id}
+    )
+
+
+async def page(
+    store: Store, owner: Owner, request: ListTaskPushNotificationConfigsRequest
+) -> ListTaskPushNotificationConfigsResponse:
+    """The configs of a task in the order of their ids; all of them unless a page size is asked for."""
+    if not 0 <= request.page_size <= MAX_PAGE:
+        raise InvalidParamsError(violations=(("pageSize", f"must be from 1 to {MAX_PAGE}"),))
+    known = sorted(await store.configs(owner, request.task_id), key=lambda config: config.id)
+    rest = [config for config in known if config.id > request.page_token]
+    size = request.page_size or len(rest)
+    token = rest[size - 1].id if len(rest) > size else ""
+    return ListTaskPushNotificationConfigsResponse(configs=tuple(rest[:size]), next_page_token=token)

@@ -1,0 +1,35 @@
+"""The options of a client of the bench."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Options:
+    """`via` sends calls for one authority to another: that is how a recorder gets between client and server."""
+
+    url: str
+    version: str
+    binding: str
+    only: list[str]
+    via: Mapping[str, str]
+
+    def routed(self, url: str) -> str:
+        authority = urlsplit(url).netloc if "://" in url else url
+        return url.replace(authority, self.via.get(authority, authority), 1)
+
+
+def options() -> Options:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url", help="where the agent's card is, without the well-known path")
+    parser.add_argument("--version", default="1.0")
+    parser.add_argument("--binding", default="JSONRPC")
+    parser.add_argument("--step", action="append", default=[], help="name or pattern; all steps without it")
+    parser.add_argument("--via", action="append", default=[], metavar="AUTHORITY=AUTHORITY")
+    given = parser.parse_args()
+    via = dict(pair.split("=", 1) for pair in given.via)
+    return Options(given.url, given.version, given.binding, given.step, via)
