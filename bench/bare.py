@@ -12,9 +12,10 @@ import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
-import h2corn
 import uvloop
 from pyreqwest.client import Client, ClientBuilder
+
+from dragoman.server.host import serve
 
 from .payloads import task_reply
 
@@ -61,14 +62,25 @@ async def _answer(send: Send, body: bytes, status: int = 200) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _serve(app: Any) -> None:
-    config = h2corn.Config(bind=("127.0.0.1:0",), lifespan="off", access_log=False)
-    server = h2corn.Server(app, config)
-    serving = asyncio.create_task(server.serve())
-    await server.wait_started()
-    address = server.addresses[0].removeprefix("http://")
-    print(json.dumps({"url": f"http://{address}"}), flush=True)
-    await serving
+async def _serve(app: App) -> None:
+    async with serve(_living(app), host="127.0.0.1", port=0) as server:
+        print(json.dumps({"url": server.url}), flush=True)
+        await asyncio.Event().wait()
+
+
+def _living(app: App) -> App:
+    """The app with the lifespan protocol, which a server may insist on."""
+
+    async def living(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            return await app(scope, receive, send)
+        while True:
+            event = (await receive())["type"]
+            await send({"type": f"{event}.complete"})
+            if event == "lifespan.shutdown":
+                return None
+
+    return living
 
 
 async def main(what: str, url: str = "") -> None:
@@ -76,7 +88,7 @@ async def main(what: str, url: str = "") -> None:
     if what == "constant":
         await _serve(constant())
     else:
-        async with ClientBuilder().no_proxy().build() as client:
+        async with ClientBuilder().no_proxy().follow_redirects(False).build() as client:
             await _serve(forward(client, url))
 
 

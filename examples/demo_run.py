@@ -14,9 +14,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.client.client import Client, connect
-
 from dragoman.cli.output import print_table, say
+from dragoman.client.client import Client
+from dragoman.client.connect import connect
 from dragoman.errors import DragomanError
 from dragoman.faces import ALL_FACES, Face
 from dragoman.model import TaskState
@@ -61,7 +61,7 @@ async def send(client: Client) -> Cell:
 
 async def stream(client: Client) -> Cell:
     """One message, answered by a stream."""
-    events = await client.send_streaming_text("chunks 5")
+    events = await client.stream_text("chunks 5")
     kinds, last = 0, None
     async for event in events:
         kinds += 1

@@ -1,4 +1,7 @@
-"""Translation bytes to bytes by a2a-sdk: its JSON reader and writer around the conversions of its 0.3 layer.
+"""Translation bytes to bytes by a2a-sdk: the calls that its own server and client make for a unary reply, no more.
+
+1.0 is read by json and ParseDict and written by MessageToDict and json; 0.3 is read by json and ``model_validate`` and
+written by ``model_dump`` and json; between them stand the conversions of its 0.3 layer.
 
 Reads lines ``{"kind", "direction", "body", "seconds"}``, answers each with ``{"us", "body"}``: CPU microseconds per
 translation and the translated message. ``direction`` is ``down`` (1.0 to 0.3) or ``up``.
@@ -13,25 +16,31 @@ from a2a.types import a2a_pb2
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 
+def printed(data) -> bytes:
+    """As starlette's JSONResponse, which the SDK answers with."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def dumped(old) -> bytes:
+    """As the SDK's 0.3 adapter writes a reply."""
+    return printed(old.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
 def message_down(body: bytes) -> bytes:
-    reply = ParseDict(json.loads(body), a2a_pb2.SendMessageResponse())
-    old = conversions.to_compat_message(reply.message)
-    return old.model_dump_json(by_alias=True, exclude_none=True).encode()
+    return dumped(conversions.to_compat_message(ParseDict(json.loads(body), a2a_pb2.SendMessageResponse()).message))
 
 
 def message_up(body: bytes) -> bytes:
-    message = conversions.to_core_message(types.Message.model_validate_json(body))
-    return json.dumps(MessageToDict(a2a_pb2.SendMessageResponse(message=message)), separators=(",", ":")).encode()
+    message = conversions.to_core_message(types.Message.model_validate(json.loads(body)))
+    return printed(MessageToDict(a2a_pb2.SendMessageResponse(message=message)))
 
 
 def task_down(body: bytes) -> bytes:
-    old = conversions.to_compat_task(ParseDict(json.loads(body), a2a_pb2.Task()))
-    return old.model_dump_json(by_alias=True, exclude_none=True).encode()
+    return dumped(conversions.to_compat_task(ParseDict(json.loads(body), a2a_pb2.Task())))
 
 
 def task_up(body: bytes) -> bytes:
-    task = conversions.to_core_task(types.Task.model_validate_json(body))
-    return json.dumps(MessageToDict(task), separators=(",", ":")).encode()
+    return printed(MessageToDict(conversions.to_core_task(types.Task.model_validate(json.loads(body)))))
 
 
 WORK = {

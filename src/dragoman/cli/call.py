@@ -9,7 +9,8 @@ import msgspec
 from cyclopts import Parameter
 from msgspec import UNSET
 
-from ..client.client import Client, connect
+from ..client.client import Client
+from ..client.connect import connect
 from ..faces import read_binding, read_version
 from ..model import (
     Message,
@@ -22,8 +23,7 @@ from ..model import (
     TaskStatus,
 )
 from ..protocol.operations import BINDINGS, VERSIONS
-from .connecting import credentials
-from .hosting import known, run_async
+from .options import credentials, known, run_async
 from .output import print_json, say, stdout
 
 

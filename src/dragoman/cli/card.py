@@ -8,8 +8,7 @@ from cyclopts import Parameter
 
 from ..client.resolve import resolve
 from ..model import AgentCard
-from .connecting import credentials
-from .hosting import run_async
+from .options import credentials, run_async
 from .output import print_json, print_table, say, stdout
 
 

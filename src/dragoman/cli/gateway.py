@@ -6,12 +6,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ..client.client import connect
+from ..client.connect import connect
 from ..faces import Face
 from ..gateway.gateway import Gateway
 from ..server.app import A2AApp
-from .connecting import credentials
-from .hosting import chosen_faces, host, run_async
+from .hosting import host
+from .options import chosen_faces, credentials, run_async
 from .output import say
 
 

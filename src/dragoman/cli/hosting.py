@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
-from ..errors import ConfigError
-from ..faces import ALL_FACES, Face, read_binding, read_version
 from ..model import AgentCard
-from ..protocol.operations import BINDINGS, VERSIONS
 from ..server.app import A2AApp
 from ..server.host import serve
 from .output import print_json, print_table, say
-
-T = TypeVar("T")
-Known = TypeVar("Known", bound=str)
 
 
 async def host(app: A2AApp, *, bind: str, port: int, as_json: bool, title: str, extra: dict[str, Any]) -> None:
@@ -49,26 +42,3 @@ def list_faces(card: AgentCard) -> list[dict[str, str]]:
         {"protocolBinding": one.protocol_binding, "protocolVersion": one.protocol_version, "url": one.url}
         for one in card.supported_interfaces
     ]
-
-
-def chosen_faces(versions: tuple[str, ...], bindings: tuple[str, ...]) -> tuple[Face, ...]:
-    """The faces that the command line leaves; none given means all. Raises ``ConfigError`` for an unknown name."""
-    kept_versions = {known(read_version(text), text, VERSIONS) for text in versions} or set(VERSIONS)
-    kept_bindings = {known(read_binding(text), text, BINDINGS) for text in bindings} or set(BINDINGS)
-    return tuple(face for face in ALL_FACES if face.version in kept_versions and face.binding in kept_bindings)
-
-
-def known(name: Known | None, text: str, names: tuple[Known, ...]) -> Known:
-    """``name``, or ``ConfigError`` that says which names there are."""
-    if name is None:
-        raise ConfigError(f"{text!r} is not one of {', '.join(names)}")
-    return name
-
-
-def run_async(main: Coroutine[Any, Any, T]) -> T:
-    """Run the command's coroutine, on uvloop where it is installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    return uvloop.run(main)

@@ -62,12 +62,21 @@ def run(arguments: Sequence[str]) -> int:
     except DragomanError as error:
         complain(str(error), hint=getattr(error, "hint", ""))
         return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
+    except ImportError as error:
+        return _missing(error)
     except BrokenPipeError:
         return OK  # the reader has seen enough
     except Exception:  # the last resort: ours to mend, so show all of it
         traceback.print_exc()
         complain("This is a fault of dragoman itself; the lines above say where")
         return OUR_FAULT
+
+
+def _missing(error: ImportError) -> int:
+    """A part of ours is never missing, so what cannot be imported belongs to an extra."""
+    cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+    complain(f"{cause.name or cause} is not installed", hint="Try: pip install 'dragoman[all]'")
+    return USAGE
 
 
 def main() -> None:

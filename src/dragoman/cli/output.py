@@ -11,9 +11,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+_WIDE = 200  # columns where no terminal says how many there are, so that nothing is folded in a file or a pipe
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _WIDE
+    return console
+
+
 #: rich leaves colour out when the stream is no terminal or NO_COLOR is set.
-stdout = Console(highlight=False, soft_wrap=True)
-stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+stdout = _console(stderr=False)
+stderr = _console(stderr=True)
 
 
 def print_json(value: Any) -> None:

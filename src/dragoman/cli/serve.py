@@ -16,7 +16,8 @@ from ..runtime.agent import Agent
 from ..runtime.engine import Engine
 from ..server.app import A2AApp
 from ..store.memory import MemoryStore
-from .hosting import chosen_faces, host, run_async
+from .hosting import host
+from .options import chosen_faces, run_async
 
 
 def serve(

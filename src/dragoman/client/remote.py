@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from ..dialects.base import Dialect, Notes
-from ..errors import ConfigError, MethodNotFoundError, PeerError
+from ..errors import ConfigError, PeerError, UnsupportedOperationError
 from ..faces import Face
 from ..model import Operation, Req, Res, Streaming, Unary
 from ..protocol.messages import Header
@@ -77,7 +77,7 @@ class Remote:
         self._reading = behaviour.note is not None or not behaviour.lenient
 
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
-        """See ``A2AService.call``. Raises ``MethodNotFoundError`` without a call if the version has no such
+        """See ``A2AService.call``. Raises ``UnsupportedOperationError`` without a call if the version has no such
         operation."""
         body = self._body(op, request)
         raw = await self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
@@ -128,7 +128,9 @@ class Remote:
 
     def _body(self, op: AnyOperation, request: Any) -> bytes:
         if op.name not in self._wire:
-            raise MethodNotFoundError(f"{op.name} does not exist in {self.face.version}, which this interface speaks")
+            raise UnsupportedOperationError(
+                f"{op.name} does not exist in {self.face.version}, which this interface speaks"
+            )
         if self._tenant and request.tenant != self._tenant:
             request = msgspec.structs.replace(request, tenant=self._tenant)
         return self._dialect.dump_request(op, request)

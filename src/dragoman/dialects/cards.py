@@ -22,7 +22,7 @@ from ..model import AgentCard, AgentInterface
 from .base import Notes
 from .down import Tree, Writing
 from .lenient import fit
-from .reading import FAILURES, Unparsable, Unreadable, blame, excerpt, structure, tree
+from .reading import FAILURES, Unparsable, Unreadable, blame, excerpt, shallow, structure, tree
 from .schemes import down_requirements, down_schemes, kind_scheme, up_requirements, up_schemes
 from .trees import camelised
 from .up import Reading
@@ -47,7 +47,7 @@ def load_card(body: bytes, notes: Notes | None = None) -> AgentCard:
         card = _decode(body)
     except FAILURES:
         try:
-            return up_card(tree(body), notes, body)
+            return up_card(shallow(tree(body)), notes, body)
         except (Unparsable, Unreadable) as error:
             raise blame(error, "the agent card request", body) from error
     if any(each.protocol_version != minor(each.protocol_version) for each in card.supported_interfaces):
@@ -140,7 +140,7 @@ def _interfaces_03(card: Tree, notes: Notes) -> list[Tree]:
 def _capabilities(card: Tree, r: Reading) -> None:
     capabilities = card.get("capabilities")
     if type(capabilities) is not dict:
-        r.notes.forgiven.append("capabilities absent, taken as none")
+        r.forgive("capabilities absent, taken as none")
         capabilities = card["capabilities"] = {}
     for holder in (card, capabilities):
         for key in ("supportsAuthenticatedExtendedCard", "supportsExtendedAgentCard"):
@@ -152,7 +152,7 @@ def _capabilities(card: Tree, r: Reading) -> None:
     if type(extensions) is list:
         named = [each for each in extensions if type(each) is dict and each.get("uri")]
         if len(named) < len(extensions):
-            r.notes.forgiven.append("extension without uri ignored")
+            r.forgive("extension without uri ignored")
         capabilities["extensions"] = named
 
 

@@ -9,8 +9,9 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from operator import is_
+from typing import Any, NoReturn
 
 import msgspec
 from msgspec import UNSET
@@ -20,7 +21,7 @@ from ..model import Message, Part, Task, TaskStatus, canonical_time
 from .base import Notes
 from .reading import Unreadable, Violation
 
-_Rules = Callable[[Any], Iterator[Violation]]
+_Rules = Callable[[Any], Iterable[Violation]]
 
 _EMPTY = "must not be empty"
 _ONE_MEMBER = "needs exactly one of text, raw, url, data"
@@ -51,10 +52,9 @@ def request(op: str, value: Any) -> Any:
     broken = tuple(rules(value)) if rules else ()
     if broken:
         raise Unreadable(*broken)
-    after = getattr(value, "status_timestamp_after", None)
-    if after is None:
-        return value
-    return msgspec.structs.replace(value, status_timestamp_after=canonical_time(after))
+    if type(value) is model.ListTasksRequest and value.status_timestamp_after is not None:
+        return msgspec.structs.replace(value, status_timestamp_after=canonical_time(value.status_timestamp_after))
+    return value
 
 
 def _message(message: Message, at: str) -> Iterator[Violation]:
@@ -70,7 +70,13 @@ def _message(message: Message, at: str) -> Iterator[Violation]:
                 yield f"{at}.parts[{index}]", _ONE_MEMBER
 
 
-def _send(value: model.SendMessageRequest) -> Iterator[Violation]:
+def _send(value: model.SendMessageRequest) -> Iterable[Violation]:
+    message = value.message
+    fine = message.message_id and message.role is not model.Role.UNSPECIFIED and message.parts and whole(message.parts)
+    return () if fine and value.configuration is None else _send_violations(value)
+
+
+def _send_violations(value: model.SendMessageRequest) -> Iterator[Violation]:
     yield from _message(value.message, "message")
     config = value.configuration
     if config is not None:
@@ -158,16 +164,13 @@ def reply(value: Any, notes: Notes | None) -> Any:
     return value if check is None else check(value, notes)
 
 
-def _parts(parts: tuple[Part, ...], at: str) -> None:
-    if not whole(parts):
-        raise Unreadable(
-            *((f"{at}parts[{i}]", _ONE_MEMBER) for i, part in enumerate(parts) if _members(part) != 1),
-        )
+def _blame(parts: tuple[Part, ...], at: str) -> NoReturn:
+    raise Unreadable(*((f"{at}parts[{i}]", _ONE_MEMBER) for i, part in enumerate(parts) if _members(part) != 1))
 
 
 def _status(status: TaskStatus, notes: Notes | None) -> TaskStatus:
-    if status.message is not None:
-        _parts(status.message.parts, "status.message.")
+    if status.message is not None and not whole(status.message.parts):
+        _blame(status.message.parts, "status.message.")
     time = status.timestamp
     if time is None or (len(time) == 24 and time[23] == "Z" and time[19] == "."):
         return status
@@ -185,28 +188,32 @@ def _with_status(value: Any, notes: Notes | None) -> Any:
 
 
 def _task(task: Task, notes: Notes | None) -> Task:
-    for artifact in task.artifacts:
-        _parts(artifact.parts, "artifact.")
-    for message in task.history:
-        _parts(message.parts, "history.")
+    for index, artifact in enumerate(task.artifacts):
+        if not whole(artifact.parts):
+            _blame(artifact.parts, f"artifacts[{index}].")
+    for index, message in enumerate(task.history):
+        if not whole(message.parts):
+            _blame(message.parts, f"history[{index}].")
     checked: Task = _with_status(task, notes)
     return checked
 
 
 def _tasks(page: model.ListTasksResponse, notes: Notes | None) -> model.ListTasksResponse:
     tasks = tuple([_task(task, notes) for task in page.tasks])
-    if all(map(lambda a, b: a is b, tasks, page.tasks)):
+    if all(map(is_, tasks, page.tasks)):
         return page
     return msgspec.structs.replace(page, tasks=tasks)
 
 
 def _direct(message: Message, notes: Notes | None) -> Message:
-    _parts(message.parts, "message.")
+    if not whole(message.parts):
+        _blame(message.parts, "message.")
     return message
 
 
 def _artifact_update(event: model.TaskArtifactUpdateEvent, notes: Notes | None) -> model.TaskArtifactUpdateEvent:
-    _parts(event.artifact.parts, "artifact.")
+    if not whole(event.artifact.parts):
+        _blame(event.artifact.parts, "artifact.")
     return event
 
 

@@ -19,7 +19,7 @@ from . import checks, down_calls, up_calls
 from .cards import down_card, up_card
 from .down import Writing
 from .lenient import fit
-from .reading import Unparsable, Unreadable, blame, refuse, structure
+from .reading import Unparsable, Unreadable, blame, refuse, shallow, structure
 from .trees import camelised
 from .up import Reading
 
@@ -36,7 +36,7 @@ def load_request(op: Operation[Any, Any], body: bytes, parse: Parse, reading: Re
         try:
             request = structure(up(parse(body), reading), op.request)
         except Unreadable:
-            message = up(camelised(parse(body)), reading)
+            message = up(camelised(shallow(parse(body))), reading)
             request = structure(fit(message, op.request, reply=False, notes=reading.notes), op.request)
         return _checked(op, request)
     except (Unparsable, Unreadable) as error:
@@ -56,12 +56,12 @@ def load_reply(op: Operation[Any, Any], body: bytes, parse: Parse, reading: Read
         return None
     try:
         if op.response is AgentCard:
-            return up_card(parse(body), reading.notes, body)
+            return up_card(shallow(parse(body)), reading.notes, body)
         up = up_calls.REPLIES[op.name]
         try:
             reply = structure(up(parse(body), reading), op.response)
         except Unreadable:
-            message = up(camelised(parse(body)), reading)
+            message = up(camelised(shallow(parse(body))), reading)
             reply = structure(fit(message, op.response, reply=True, notes=reading.notes), op.response)
         return checks.reply(reply, reading.notes)
     except (Unparsable, Unreadable) as error:

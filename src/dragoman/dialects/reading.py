@@ -46,20 +46,27 @@ class Unreadable(Exception):
 def tree(body: bytes) -> Any:
     """Parse JSON text into dicts and lists. Raises ``Unparsable``, or ``Unreadable`` for a number out of range."""
     try:
-        value = msgspec.json.decode(body)
+        return msgspec.json.decode(body)
     except msgspec.ValidationError as error:
         raise Unreadable(violation(error)) from error
     except FAILURES as error:
         raise Unparsable(str(error)) from error
-    if may_be_deep(body) and is_deep(value):
-        raise Unparsable(f"nested more than {MAX_DEPTH} deep")
-    return value
 
 
 def call_tree(body: bytes) -> Any:
-    """As :func:`tree`; nothing at all and ``null`` are an empty message, as some callers write it (0.3, 1.0 §9.4)."""
+    """As :func:`tree`, for a request: depth is limited, and nothing at all or ``null`` is an empty message, as some
+    callers write it."""
     value = tree(body) if body.strip() else None
+    if may_be_deep(body):
+        shallow(value)
     return {} if value is None else value
+
+
+def shallow(value: Any) -> Any:
+    """Return a tree that is not too deep. Raises ``Unparsable`` for one that is."""
+    if is_deep(value):
+        raise Unparsable(f"nested more than {MAX_DEPTH} deep")
+    return value
 
 
 def may_be_deep(body: bytes) -> bool:
@@ -84,11 +91,13 @@ def _children(node: Any) -> Any:
 
 
 def structure(value: Any, kind: type[T]) -> T:
-    """Turn a tree into a struct. Raises ``Unreadable`` naming the field."""
+    """Turn a tree into a struct. Raises ``Unreadable`` naming the field, ``Unparsable`` for depth."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise Unreadable(violation(error)) from error
+    except RecursionError as error:
+        raise Unparsable("nested too deep") from error
 
 
 def violation(error: msgspec.ValidationError) -> Violation:

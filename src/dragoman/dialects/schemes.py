@@ -43,7 +43,7 @@ def up_schemes(schemes: Tree, r: Reading) -> tuple[Tree, Split]:
     for name, scheme in schemes.items():
         wrapped = _wrapped(scheme) if type(scheme) is dict else None
         if wrapped is None:
-            r.notes.forgiven.append(f"security scheme {name} of unknown type ignored")
+            r.forgive(f"security scheme {name} of unknown type ignored")
             continue
         parts = _one_flow_each(name, *wrapped)
         out |= parts

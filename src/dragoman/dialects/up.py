@@ -48,6 +48,11 @@ class Reading:
         if name not in self.notes.lost:
             self.notes.lost.append(name)
 
+    def forgive(self, text: str) -> None:
+        """Note, once, what had to be forgiven."""
+        if text not in self.notes.forgiven:
+            self.notes.forgiven.append(text)
+
 
 def part(p: Any, r: Reading) -> Any:
     """``{kind:"file",file:{uri}}`` or ``{file:{fileWithUri}}`` to ``{url}``, and so on for bytes, data and text."""
@@ -74,7 +79,7 @@ def _file(p: dict[str, Any], r: Reading) -> None:
     if r.text_bytes and "raw" in content:
         content["raw"] = _inner_base64(content["raw"])
     if file:
-        r.notes.forgiven.append(f"unknown keys of a file ignored: {', '.join(map(str, file))}")
+        r.forgive(f"unknown keys of a file ignored: {', '.join(map(str, file))}")
     if p.get("data", 0) is None:
         del p["data"]
     p |= content
@@ -145,7 +150,7 @@ def message(m: Any, r: Reading) -> Any:
         m["parts"] = [part(p, r) for p in parts]
     role = m.get("role")
     if type(role) is str:
-        m["role"] = ROLE_UP.get(role, role)
+        m["role"] = _named(role, ROLE_UP, r)
     meta = m.get("metadata")
     if type(meta) is dict and REFERENCES in meta:
         m.setdefault("referenceTaskIds", _take(m, REFERENCES))
@@ -160,7 +165,7 @@ def status(s: Any, r: Reading) -> Any:
         s.setdefault("message", s.pop("update"))
     state = s.get("state")
     if type(state) is str:
-        s["state"] = STATE_UP.get(state, state)
+        s["state"] = _named(state, STATE_UP, r)
         if state == "unknown":
             r.lose("unknown-state")
     if "message" in s and not _says_nothing(s["message"]):
@@ -170,6 +175,13 @@ def status(s: Any, r: Reading) -> Any:
     if type(s.get("timestamp")) is str:
         _timestamp(s, r)
     return s
+
+
+def _named(word: str, names: dict[str, str], r: Reading) -> str:
+    name = names.get(word, word)
+    if r.modern and name != word:
+        r.forgive(f"{word}, a word of 0.3, taken as {name}")
+    return name
 
 
 def _says_nothing(m: Any) -> bool:
@@ -203,7 +215,7 @@ def task(t: Any, r: Reading) -> Any:
     if type(t) is not dict:
         return t
     if type(t.get("task")) is dict and "status" not in t:
-        r.notes.forgiven.append("task wrapped where it stands alone")
+        r.forgive("task wrapped where it stands alone")
         t = t["task"]
     t.pop("kind", None)
     if "status" in t:
@@ -257,9 +269,13 @@ def event(e: Any, r: Reading) -> Any:
     kind = _kind(e)
     if kind in _MEMBERS:
         name, read = _MEMBERS[kind]
-        if r.modern:
-            r.notes.forgiven.append(f"{name} stands bare where 1.0 wraps it")
+        if r.modern or r.proto:
+            r.forgive(f"{name} stands bare where it should be wrapped")
+        elif "kind" not in e:
+            r.forgive(f"kind absent, taken as {kind}")
         return {name: read(e, r)}
+    if not (r.modern or r.proto):
+        r.forgive("reply wrapped, as in 1.0, where it should stand bare")
     e.pop("kind", None)
     out: dict[str, Any] = {}
     for key, value in e.items():

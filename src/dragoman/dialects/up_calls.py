@@ -212,7 +212,7 @@ def _configs(c: Any, r: Reading) -> Any:
     if type(c.get("configs")) is list:
         c["configs"] = [task_push_config(each, r) for each in c["configs"]]
     elif c.keys() & {"pushNotificationConfig", "url"}:
-        r.notes.forgiven.append("one webhook config where a list belongs")
+        r.forgive("one webhook config where a list belongs")
         return {"configs": [task_push_config(c, r)]}
     return c
 

@@ -29,14 +29,13 @@ from .cards import checked_card, load_card
 from .lenient import fit
 from .reading import (
     FAILURES,
-    MAX_DEPTH,
     Unparsable,
     Unreadable,
     blame,
     call_tree,
-    is_deep,
     may_be_deep,
     refuse,
+    shallow,
     structure,
     tree,
 )
@@ -66,8 +65,8 @@ class JsonDialect:
             except FAILURES:
                 request = _forgiven_request(op, body, notes)
             else:
-                if may_be_deep(body) and is_deep(msgspec.json.decode(body)):
-                    raise Unparsable(f"nested more than {MAX_DEPTH} deep")
+                if may_be_deep(body):
+                    shallow(msgspec.json.decode(body))
             return checks.request(op.name, request)
         except (Unparsable, Unreadable) as error:
             raise refuse(error) from error
@@ -130,7 +129,7 @@ def _unwrapped(message: dict[str, Any], notes: Notes) -> dict[str, Any]:
 
 def _forgiven_reply(op: Operation[Any, Any], body: bytes, notes: Notes | None) -> Any:
     notes = notes if notes is not None else Notes()
-    message = camelised(tree(body))
+    message = camelised(shallow(tree(body)))
     if b'"kind"' in body:
         notes.forgiven.append("kind, a key of 0.3, in a 1.0 reply")
     up = REPLIES.get(op.name)

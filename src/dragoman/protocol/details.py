@@ -43,6 +43,8 @@ TYPES: dict[str, tuple[Field, ...]] = {
     PREFIX + "google.rpc.Help": (("links", (("description", "text"), ("url", "text"))),),
     PREFIX + "google.rpc.LocalizedMessage": (("locale", "text"), ("message", "text")),
 }
+#: The longest protobuf duration, about 10,000 years.
+_MAX_SECONDS = 315_576_000_000.0
 _PAIR: tuple[Field, ...] = (("key", "text"), ("value", "text"))
 
 
@@ -66,11 +68,12 @@ def read_status(data: bytes) -> tuple[int, str, list[Detail]]:
 
 
 def seconds(text: str) -> float | None:
-    """A ProtoJSON duration (``"1.5s"``) as seconds; None if it is none."""
+    """A ProtoJSON duration (``"1.5s"``) as seconds; None if it is none, or negative."""
     try:
-        return float(text.removesuffix("s"))
+        value = float(text.removesuffix("s"))
     except ValueError:
         return None
+    return value if 0 <= value < _MAX_SECONDS else None
 
 
 def duration(value: float) -> str:

@@ -116,10 +116,10 @@ class Grpc:
         """The status of a call (1.0 §10.6)."""
         if error is None:
             return [_OK]
-        text = status.message(error, self.version)[:_MAX_TEXT]
-        name = error.row.grpc if self.version == "1.0" else error.row.grpc03
-        if self.version == "0.3" and not error.row.code03:
-            text = f"{status.name03(error)}: {text}"
+        if self.version == "1.0":
+            name, text = error.row.grpc, status.message(error, "1.0")[:_MAX_TEXT]
+        else:
+            name, text = error.row.grpc03, status.message03_grpc(error)[:_MAX_TEXT]
         out = [(b"grpc-status", b"%d" % GRPC_CODES[name]), (b"grpc-message", quote(text, safe=_PLAIN).encode())]
         if self.version == "1.0":
             out += _details_field(GRPC_CODES[name], text, error)

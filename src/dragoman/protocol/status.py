@@ -5,7 +5,7 @@ Rules of this module:
 - 1.0 carries typed details; an error without a reason of its own gets an ErrorInfo only to hold metadata, and
   MethodNotFound never does (a client takes its absence for "no such route" and tries another way).
 - 0.3 carries ``data``; what a 0.3 peer put there crosses 1.0 as ErrorInfo metadata ``v03Data``.
-- The two errors that 0.3 lacks travel there as -32600 with their name before the message.
+- Where a 0.3 code does not tell the error (the two that 0.3 lacks travel as -32600), its name precedes the message.
 - ErrorInfo metadata is text to text, its keys camelCase.
 """
 
@@ -44,13 +44,24 @@ def wire_class(error: A2AError) -> type[A2AError]:
 
 
 def message(error: A2AError, version: Version) -> str:
-    """The text for people: on 0.3 its own standard text, and the name of an error that 0.3 has no code for."""
+    """The text for people: on 0.3 its own standard text, and the error's name where its code tells too little."""
     text = text_of(error.message)
     if version == "1.0":
         return text
-    if error.row.code03:
-        return f"{wire_class(error).__name__}: {text}"
-    return error.row.title03 or text if text == error.row.title else text
+    if error.row.title03 and text == error.row.title:
+        text = error.row.title03
+    return text if _told_by_code(error) else f"{wire_class(error).__name__}: {text}"
+
+
+def message03_grpc(error: A2AError) -> str:
+    """As :func:`message`, always with a name: that is all that a 0.3 gRPC reader has besides the status."""
+    text = message(error, "0.3")
+    return f"{name03(error)}: {text}" if _told_by_code(error) else text
+
+
+def _told_by_code(error: A2AError) -> bool:
+    cls = wire_class(error)
+    return cls is errors.InternalError or BY_CODE.get(code(error, "0.3")) is cls
 
 
 def code(error: A2AError, version: Version) -> int:

@@ -74,6 +74,8 @@ GRPC: dict[str, type[A2AError]] = {
     "UNAUTHENTICATED": errors.UnauthenticatedError,
 }
 
+#: Codes beside which a class name still says something.
+_VAGUE = (None, -32603, -32000)
 _CARD = "GetExtendedAgentCard"
 _SENDS = ("SendMessage", "SendStreamingMessage", "SubscribeToTask")
 
@@ -127,7 +129,8 @@ class Evidence:
         cls = CODES.get(self.code or 0)
         if self.version == "0.3":
             cls = self._class_in_message(cls)
-        cls = cls or NAMES.get(self.name.removesuffix("_v0_3"))
+        if cls is None and self.code in _VAGUE:
+            cls = NAMES.get(self.name.removesuffix("_v0_3"))
         if cls is None:
             cls = PLAIN_HTTP.get(self.http)
         if cls is None and self.code is None:

@@ -194,7 +194,7 @@ def write_struct(fields: dict[str, Any], depth: int) -> bytes:
     """A dict as a Struct, in its own order."""
     if depth < 0:
         raise Malformed("nested too deeply")
-    out = []
+    out: list[bytes] = []
     for key, value in fields.items():
         name, content = key.encode(), write_value(value, depth - 2)
         if len(name) < 120 > len(content):
@@ -230,7 +230,7 @@ def write_value(value: Any, depth: int) -> bytes:
 def _write_list(values: list[Any] | tuple[Any, ...], depth: int) -> bytes:
     if depth < 0:
         raise Malformed("nested too deeply")
-    out = []
+    out: list[bytes] = []
     for value in values:
         content = write_value(value, depth - 1)
         out += head(10, len(content)), content

@@ -148,7 +148,8 @@ class WireFormat:
         write, depth = self._function("write", message), self._depth
 
         def encode(value: Any) -> bytes:
-            return write(value, depth)
+            body: bytes = write(value, depth)
+            return body
 
         return encode
 
@@ -202,7 +203,7 @@ class WireFormat:
             if row.oneof:
                 groups.setdefault(row.oneof, []).append(_tag(row, 2))
         return {
-            _tag(row, 2): Single(self._is_message(row), tuple(groups.get(row.oneof, ())))
+            _tag(row, 2): Single(self._is_message(row), tuple({*groups.get(row.oneof, ())} - {_tag(row, 2)}))
             for row in rows
             if row.oneof or (self._is_message(row) and row.cardinality == "singular")
         }
@@ -419,11 +420,12 @@ def _span_kept(name: str) -> list[str]:
 
 def _chain(branches: Iterable[tuple[str, list[str]]], otherwise: str) -> Iterator[str]:
     """An if/elif chain over conditions and bodies."""
-    yield "if False: pass"
+    word = "if"
     for condition, body in branches:
-        yield f"elif {condition}:"
+        yield f"{word} {condition}:"
         yield from ("    " + line for line in body)
-    yield "else:"
+        word = "elif"
+    yield "else:" if word == "elif" else "if True:"
     yield "    " + otherwise
 
 

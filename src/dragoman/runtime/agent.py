@@ -139,11 +139,12 @@ class Turn:
 
     async def say(self, content: Content, *, metadata: JsonObject | None = None) -> None:
         """Answer with a message instead of a task, and end the turn. Only while there is no task."""
-        await self._run.say(self, as_parts(content), metadata)
+        self._run.check(self)
+        self._run.say(as_parts(content), metadata)
 
     async def working(self, content: Content = (), *, metadata: JsonObject | None = None) -> None:
         """Tell that work goes on, perhaps with a word about it."""
-        await self._run.move(self, _WORKING, content, metadata)
+        await self._run.change(self, _WORKING, content, metadata)
 
     async def artifact(
         self,
@@ -168,20 +169,23 @@ class Turn:
         parts = as_parts(content)
         if not parts:
             raise ValueError("an artifact has at least one part")
+        run = self._run
+        run.check(self)
+        draft = run.draft or await run.create(self)
         artifact = Artifact(
-            artifact_id=artifact_id or self._run.free_artifact_id(),
+            artifact_id=artifact_id or draft.free_artifact_id(),
             name=name,
             description=description,
             parts=parts,
             metadata=metadata,
             extensions=extensions,
         )
-        await self._run.put(self, artifact, append, last_chunk)
+        await run.put(draft, artifact, append, last_chunk)
         return artifact.artifact_id
 
     async def ask(self, content: Content, *, metadata: JsonObject | None = None) -> None:
         """Wait for input from the caller: the next message to the task runs the handler again."""
-        await self._run.move(self, TaskState.INPUT_REQUIRED, content, metadata)
+        await self._run.change(self, TaskState.INPUT_REQUIRED, content, metadata)
 
     async def auth(self, content: Content, *, metadata: JsonObject | None = None) -> None:
         """Wait for an authorization; ``content`` says which (1.0 §7.6).
@@ -189,16 +193,16 @@ class Turn:
         The handler may return, and a message to the task runs it again; or it may wait for a credential that comes
         another way and then go on by itself. A message that comes meanwhile ends that wait by cancellation.
         """
-        await self._run.move(self, TaskState.AUTH_REQUIRED, content, metadata)
+        await self._run.change(self, TaskState.AUTH_REQUIRED, content, metadata)
 
     async def complete(self, content: Content = (), *, metadata: JsonObject | None = None) -> None:
         """Finish the task. Results belong in artifacts, not in this message (1.0 §3.7)."""
-        await self._run.move(self, _COMPLETED, content, metadata)
+        await self._run.change(self, _COMPLETED, content, metadata)
 
     async def fail(self, content: Content = (), *, metadata: JsonObject | None = None) -> None:
         """Finish the task as failed."""
-        await self._run.move(self, TaskState.FAILED, content, metadata)
+        await self._run.change(self, TaskState.FAILED, content, metadata)
 
     async def reject(self, content: Content = (), *, metadata: JsonObject | None = None) -> None:
         """Finish the task as one that this agent will not do."""
-        await self._run.move(self, TaskState.REJECTED, content, metadata)
+        await self._run.change(self, TaskState.REJECTED, content, metadata)

@@ -12,8 +12,8 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeAlias, cast
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -70,13 +70,16 @@ from ..store.base import Owner, Store
 from ..store.memory import MemoryStore
 from . import configs
 from .agent import Agent, Turn
+from .audience import Answer
 from .hub import Subscription
-from .lifecycle import is_settled, is_terminal, trim
+from .lifecycle import Draft, is_terminal, trim
 from .listing import read_query, write_page
 from .modes import InputModes
-from .run import Answer, Limits, Run, Runs
+from .run import Run
+from .runs import Limits, Runs
 from .stamps import Clock, utc_now
 
+Waited = TypeVar("Waited")
 Handle: TypeAlias = Callable[[Any, Context], Coroutine[Any, Any, Any]]
 
 
@@ -108,7 +111,8 @@ class Engine:
         self.store = store or MemoryStore()
         self.interfaces = interfaces
         self._runs = Runs(agent, self.store, limits, clock)
-        self._modes = InputModes(agent.card) if check_input_modes else None
+        modes = InputModes(agent.card)
+        self._modes = modes if check_input_modes and not modes.any else None
         extensions = agent.card.capabilities.extensions
         self._known = {extension.uri for extension in extensions if extension.uri}
         self._required = {extension.uri for extension in extensions if extension.uri and extension.required}
@@ -133,13 +137,15 @@ class Engine:
 
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
         """Answer one operation. Raises ``A2AError``."""
-        return cast(Res, await self._handle(op, ctx)(request, ctx))
+        reply: Res = await self._handle(op, ctx)(request, ctx)
+        return reply
 
     async def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> EventStream:
         """Open a stream once its first event is there. Raises ``A2AError`` for what comes instead of it."""
         if not self.card.capabilities.streaming:
             raise UnsupportedOperationError("This agent does not stream (capabilities.streaming)")
-        return cast(EventStream, await self._handle(op, ctx)(request, ctx))
+        events: EventStream = await self._handle(op, ctx)(request, ctx)
+        return events
 
     async def aclose(self) -> None:
         """Stop the work: running tasks fail with a word about it, streams end, and new messages are refused."""
@@ -169,18 +175,22 @@ class Engine:
     async def _send(self, request: SendMessageRequest, ctx: Context) -> SendMessageResponse:
         run = await self._start(request, ctx)
         configuration = request.configuration
-        waiting = run.first_sign() if configuration is not None and configuration.return_immediately else run.answer()
-        answer = await (waiting if ctx.deadline is None else _until(ctx.deadline, waiting))
+        if configuration is None:
+            answer = await run.wait() if ctx.deadline is None else await _until(ctx.deadline, run.wait())
+            length = None
+        else:
+            answer = await _until(ctx.deadline, _first_sign(run) if configuration.return_immediately else run.wait())
+            length = configuration.history_length
         if isinstance(answer, Message):
             return SendMessageResponse(message=answer)
-        return SendMessageResponse(task=answer if configuration is None else trim(answer, configuration.history_length))
+        return SendMessageResponse(task=answer if length is None else trim(answer, length))
 
     async def _send_streaming(self, request: SendMessageRequest, ctx: Context) -> Subscription:
         run = await self._start(request, ctx)
         configuration = request.configuration
         subscription = run.watch(None if configuration is None else configuration.history_length)
         try:
-            await (subscription.ready() if ctx.deadline is None else _until(ctx.deadline, subscription.ready()))
+            await _until(ctx.deadline, subscription.ready())
         except BaseException:
             await subscription.aclose()
             raise
@@ -205,25 +215,22 @@ class Engine:
         self, owner: Owner, request: SendMessageRequest, ctx: Context, webhook: TaskPushNotificationConfig | None
     ) -> Run:
         message = request.message
-        run = await self._resumable(owner, message)
+        run, draft = await self._resumable(owner, message)
         if webhook is not None:
             await self.store.save_config(owner, await configs.inline(self.store, owner, run.id, webhook))
-            run = await self._resumable(owner, message)  # somebody may have been faster
-        assert run.draft is not None
-        run.resume(Turn(run, request, ctx, run.draft.snapshot()))
+            run, draft = await self._resumable(owner, message)  # somebody may have been faster
+        run.resume(draft, Turn(run, request, ctx, draft.snapshot()))
         return run
 
-    async def _resumable(self, owner: Owner, message: Message) -> Run:
-        run = await self._runs.find(owner, message.task_id)
-        assert run.draft is not None
-        state = run.draft.state
+    async def _resumable(self, owner: Owner, message: Message) -> tuple[Run, Draft]:
+        run, draft = await self._runs.find(owner, message.task_id)
         if message.context_id not in ("", run.context_id):
             raise InvalidParamsError(violations=(("message.contextId", "is not the context of the task"),))
-        if is_terminal(state):
-            raise _unsupported("The task is final; send a message without taskId to start a new one", run, state.value)
-        if not is_settled(state) or run.stopping:
-            raise _unsupported("The task is at work; wait until it is final or asks for input", run, state.value)
-        return run
+        if draft.terminal:
+            raise _unsupported("The task is final; send a message without taskId to start a new one", draft)
+        if not draft.settled or run.stopping:
+            raise _unsupported("The task is at work; wait until it is final or asks for input", draft)
+        return run, draft
 
     def _check_send(self, request: SendMessageRequest) -> None:
         message = request.message
@@ -256,21 +263,21 @@ class Engine:
     async def _cancel(self, request: CancelTaskRequest, ctx: Context) -> Task:
         owner = _owner(request, ctx)
         task = await self._runs.task(owner, request.id)
-        refuses = self.agent.on_cancel is not None and not is_terminal(task.status.state)
-        if refuses and self.agent.on_cancel is not None and not await self.agent.on_cancel(task):
+        allows = self.agent.on_cancel
+        if allows is not None and not is_terminal(task.status.state) and not await allows(task):
             raise TaskNotCancelableError("The agent refuses to cancel this task", metadata={"taskId": task.id})
-        return await (await self._runs.find(owner, request.id)).cancel()
+        run, draft = await self._runs.find(owner, request.id)
+        return await run.cancel(draft)
 
     async def _subscribe(self, request: SubscribeToTaskRequest, ctx: Context) -> Subscription:
-        run = await self._runs.find(_owner(request, ctx), request.id)
-        assert run.draft is not None
-        if not is_terminal(run.draft.state):
+        run, draft = await self._runs.find(_owner(request, ctx), request.id)
+        if not draft.terminal:
             return run.watch()
         if ctx.version == "0.3":  # whose clients are told the end rather than an error
             subscription = Subscription(None)
-            subscription.push(StreamResponse(task=run.draft.snapshot()))
+            subscription.push(StreamResponse(task=draft.snapshot()))
             return subscription
-        raise _unsupported("The task is final; use GetTask", run, run.draft.state.value)
+        raise _unsupported("The task is final; use GetTask", draft)
 
     # -- webhook configs ---------------------------------------------------------------------------------------
 
@@ -340,11 +347,21 @@ def _check_history(length: int | None, field: str) -> None:
         raise InvalidParamsError(violations=((field, "must not be negative"),))
 
 
-def _unsupported(text: str, run: Run, state: str) -> A2AError:
-    return UnsupportedOperationError(text, metadata={"taskId": run.id, "state": state})
+def _unsupported(text: str, draft: Draft) -> A2AError:
+    return UnsupportedOperationError(text, metadata={"taskId": draft.id, "state": draft.status.state.value})
 
 
-async def _until(deadline: float, waiting: Coroutine[Any, Any, Answer | None]) -> Any:
+async def _first_sign(run: Run) -> Answer:
+    """Wait until the task exists or the agent answers with a message."""
+    if run.draft is None:
+        message = await run.wait_for_first()
+        if message is not None:
+            return message
+    assert run.draft is not None
+    return run.draft.snapshot()
+
+
+async def _until(deadline: float | None, waiting: Awaitable[Waited]) -> Waited:
     """The caller's deadline ends its wait and never the task."""
     try:
         async with asyncio.timeout_at(deadline):

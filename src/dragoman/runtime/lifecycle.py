@@ -20,7 +20,8 @@ from ..model import Artifact, JsonObject, Message, Part, StreamResponse, Task, T
 
 _S = TaskState
 _ENDS = (_S.COMPLETED, _S.FAILED, _S.CANCELED, _S.REJECTED)
-_ONWARD = (_S.WORKING, _S.INPUT_REQUIRED, _S.AUTH_REQUIRED, *_ENDS)
+_SETTLED = (*_ENDS, _S.INPUT_REQUIRED, _S.AUTH_REQUIRED)
+_ONWARD = (*_SETTLED, _S.WORKING)
 
 #: The states that may follow a state. A task starts as SUBMITTED.
 ALLOWED: dict[TaskState, tuple[TaskState, ...]] = {
@@ -47,7 +48,7 @@ def is_terminal(state: TaskState) -> bool:
 
 def is_settled(state: TaskState) -> bool:
     """Whether a blocking send returns in this state: terminal or interrupted (1.0 §3.2.2)."""
-    return state in _ONWARD and state is not _S.WORKING
+    return state in _SETTLED
 
 
 class Draft:
@@ -55,19 +56,34 @@ class Draft:
 
     __slots__ = ("_artifacts", "_growing", "_history", "_snapshot", "context_id", "id", "metadata", "status")
 
-    def __init__(self, task: Task) -> None:
-        self.id = task.id
-        self.context_id = task.context_id
-        self.status = task.status
-        self.metadata = task.metadata
-        self._history = list(task.history)
-        self._artifacts = {artifact.artifact_id: artifact for artifact in task.artifacts}
-        self._growing: dict[str, list[Part]] = {}
-        self._snapshot: Task | None = task
+    def __init__(self, id: str, context_id: str, status: TaskStatus, *history: Message) -> None:
+        self.id = id
+        self.context_id = context_id
+        self.status = status
+        self.metadata: JsonObject | None = None
+        self._history = list(history)
+        self._artifacts: dict[str, Artifact] = {}
+        self._growing: dict[str, list[Part]] | None = None  # the parts of artifacts that came in chunks
+        self._snapshot: Task | None = None
+
+    @classmethod
+    def of(cls, task: Task) -> Draft:
+        """A draft that goes on from a snapshot."""
+        draft = cls(task.id, task.context_id, task.status, *task.history)
+        draft.metadata = task.metadata
+        draft._artifacts = {artifact.artifact_id: artifact for artifact in task.artifacts}
+        draft._snapshot = task
+        return draft
 
     @property
-    def state(self) -> TaskState:
-        return self.status.state
+    def settled(self) -> bool:
+        """Whether a blocking send returns now."""
+        return self.status.state in _SETTLED
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing may change any more."""
+        return self.status.state in _ENDS
 
     def move(self, status: TaskStatus) -> None:
         """Take a new status. Raises ``LifecycleError`` if it may not follow the present one."""
@@ -111,8 +127,11 @@ class Draft:
         known = self._artifacts.get(key) if append else None
         if known is None:
             self._artifacts[key] = artifact
-            self._growing.pop(key, None)
+            if self._growing is not None:
+                self._growing.pop(key, None)
             return
+        if self._growing is None:
+            self._growing = {}
         parts = self._growing.get(key)
         if parts is None:
             parts = self._growing[key] = list(known.parts)
@@ -124,8 +143,8 @@ class Draft:
         """The task as it is now."""
         task = self._snapshot
         if task is None:
-            if self._growing:
-                self._join()
+            if self._growing is not None:
+                self._join(self._growing)
             task = self._snapshot = Task(
                 id=self.id,
                 context_id=self.context_id,
@@ -136,8 +155,8 @@ class Draft:
             )
         return task
 
-    def _join(self) -> None:
-        for key, parts in self._growing.items():
+    def _join(self, growing: dict[str, list[Part]]) -> None:
+        for key, parts in growing.items():
             artifact = self._artifacts[key]
             if len(artifact.parts) != len(parts):
                 self._artifacts[key] = replace(artifact, parts=tuple(parts))
@@ -161,11 +180,11 @@ def fold(task: Task, events: Iterable[StreamResponse]) -> Task:
     """The task after a reader saw ``events``: any order of non-terminal states is taken, and a later whole task
     replaces everything; updates after a terminal state and messages are ignored.
     """
-    draft = Draft(task)
+    draft = Draft.of(task)
     for event in events:
         if event.task is not None:
-            draft = Draft(event.task)
-        elif is_terminal(draft.state):
+            draft = Draft.of(event.task)
+        elif draft.terminal:
             continue
         elif event.status_update is not None:
             draft.set_status(event.status_update.status)

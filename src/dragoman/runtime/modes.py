@@ -23,12 +23,12 @@ class InputModes:
     def __init__(self, card: AgentCard) -> None:
         stated = [*card.default_input_modes, *(mode for skill in card.skills for mode in skill.input_modes)]
         self._modes = {_mode(mode) for mode in stated}
-        self._any = not self._modes or "*/*" in self._modes
+        self.any = not self._modes or "*/*" in self._modes
         self._text = any(mode.startswith("text/") for mode in self._modes)
 
     def check(self, parts: Iterable[Part]) -> None:
         """Raises ``ContentTypeNotSupportedError`` for the first part that the agent does not take."""
-        if self._any:
+        if self.any:
             return
         for part in parts:
             if part.media_type and not self._takes(part):

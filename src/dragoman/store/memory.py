@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import dropwhile, groupby, islice
 
-from ..model import TERMINAL, Task, TaskPushNotificationConfig
+from ..model import Task, TaskPushNotificationConfig, TaskState
 from .base import Cursor, Owner, Store, TaskPage, TaskQuery
 
-_TERMINAL = tuple(TERMINAL)  # identity comparison beats hashing an enum member
+# As a tuple: comparing identities beats hashing an enum member.
+_TERMINAL = (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
 
 
 class MemoryStore(Store):
@@ -83,7 +84,8 @@ class MemoryStore(Store):
         if tasks.pop(task_id, None) is None:
             return False
         self._count -= 1
-        self._configs.pop((owner, task_id), None)
+        if self._configs:
+            self._configs.pop((owner, task_id), None)
         if not tasks:
             del self._tasks[owner]
         return True

@@ -14,26 +14,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ...protocol.messages import Header
-from ...service import Context
-
-
-class ByteStream(Protocol):
-    """The messages of one stream, in order."""
-
-    async def batch(self) -> Sequence[bytes]:
-        """Wait for at least one message and give all that are ready; empty when the peer ended the stream."""
-        ...
-
-    async def aclose(self) -> None:
-        """End the stream on this side."""
-        ...
+from ...service import ByteStream, Context
 
 
 class Transport(Protocol):
     """A connection pool to one interface of a peer.
 
     ``headers``: extra fields of this call, lower-case names. ``timeout``: seconds; for the whole of a unary call,
-    for the opening of a stream. ``ctx`` takes the reply facts: activated extensions, retry-after.
+    for the opening of a stream. ``ctx`` takes what the reply says besides its message: extensions activated.
     """
 
     async def unary(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> bytes: ...

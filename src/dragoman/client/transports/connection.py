@@ -25,6 +25,8 @@ try:
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigError("HTTP needs the package pyreqwest: pip install dragoman[client]") from error
 
+__all__ = ["Fetch", "PyreqwestError", "build_client", "parse_url", "read_body", "transport_error"]
+
 
 def build_client(timeouts: Timeouts, tls: Tls, proxy: str | None = None) -> Client:
     """A pool of connections with our policy. Raises ``ConfigError`` for certificates or a proxy that cannot be used."""

@@ -65,11 +65,12 @@ def refusal(response: HttpResponse, read: Callable[[HttpResponse], bytes], url: 
         read(response)
     except (A2AError, PeerError) as error:
         found = error
-    written = found if isinstance(found, A2AError) and not is_page(response.body) else None
-    error = _credentials(response, written, url) or written or _page(response, url)
-    if isinstance(error, A2AError) and error.retry_after is None:
-        error.retry_after = seconds(Headers(response.headers).text("retry-after"))
-    return error
+    by_agent = response.body.lstrip()[:1] in (b"{", b"[")
+    written = found if isinstance(found, A2AError) and by_agent else None
+    meant = _credentials(response, written, url) or written or _page(response, url)
+    if isinstance(meant, A2AError) and meant.retry_after is None:
+        meant.retry_after = seconds(Headers(response.headers).text("retry-after"))
+    return meant
 
 
 def _credentials(response: HttpResponse, written: A2AError | None, url: str) -> A2AError | None:
@@ -96,11 +97,9 @@ def _page(response: HttpResponse, url: str) -> DragomanError:
         )
     hint = _HINTS.get(response.status, "this is not an answer of an A2A agent: a proxy or another service wrote it")
     shown = excerpt(response.body)
-    return PeerError(
-        f"{url} answered HTTP {response.status} with {describe(response)}; {hint}",
-        excerpt=shown,
-        status=response.status,
-    )
+    said = f" ({shown!r})" if shown and not is_page(response.body) else ""
+    text = f"{url} answered HTTP {response.status} with {describe(response)}{said}; {hint}"
+    return PeerError(text, excerpt=shown, status=response.status)
 
 
 def unexpected(response: HttpResponse, url: str, wanted: str) -> PeerError:
