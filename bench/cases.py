@@ -23,7 +23,6 @@ from .payloads import Shot
 from .processes import OTHERS, TESTED, Process, Server, bare, dragoman, peer, server
 
 DEMO = "examples/demo.py:agent"
-US = "us CPU"
 
 
 class Sample(NamedTuple):

@@ -133,7 +133,7 @@ def task_reply(method: str) -> bytes:
     task = {
         "id": _ID.format(2),
         "contextId": _ID.format(1),
-        "status": {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-11-30T12:00:00.000Z"},
+        "status": {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-11-30T12:00:00.123Z"},
         "artifacts": [{"artifactId": _ID.format(3), "name": "echo", "parts": [{"text": echoed().decode()}]}],
         "history": [message],
     }
@@ -152,7 +152,7 @@ def translation(kind: str, version: str) -> bytes:
     task = {
         "id": _ID.format(2),
         "contextId": _ID.format(1),
-        "status": {"state": state, "timestamp": "2026-11-30T12:00:00.000Z"},
+        "status": {"state": state, "timestamp": "2026-11-30T12:00:00.123Z"},
         "history": [_turn(n, old) for n in range(50)],
     }
     return compact({**task, "kind": "task"} if old else task)

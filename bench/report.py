@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import statistics
 from collections.abc import Iterable, Sequence
@@ -27,7 +28,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One case. ``ratio`` and ``met`` are None unless both sides ran; ``met`` also if there is no bar."""
+    """One case. ``ratio`` is the median over the rounds; it and ``met`` are None unless both sides ran, ``met`` also if
+    there is no bar. ``notes`` say where two translations differ."""
 
     name: str
     title: str
@@ -110,6 +112,7 @@ def document(rows: Sequence[Row], seconds: float, rounds: int) -> bytes:
         "taken": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
+        "load_average": os.getloadavg(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "seconds": seconds,
         "rounds": rounds,

@@ -111,7 +111,7 @@ async def handler(turn: Turn) -> None:
     if turn.task is not None and turn.task.status.state is not TaskState.WORKING:
         await echo(turn, turn.text)
         return
-    word, _, rest = turn.text.partition(" ")
+    word, rest = (*turn.text.split(maxsplit=1), "", "")[:2]
     command = COMMANDS.get(word)
     await (command(turn, rest) if command else echo(turn, turn.text))
 

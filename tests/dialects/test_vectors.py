@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import json_format
 
 from dragoman import model
-from dragoman.dialects import v1, v03_proto
+from dragoman.dialects import v03_proto, v1
 from dragoman.dialects.base import Dialect, Notes
 from tests.dialects.vectors import CASES, SHAPES, Case, text
 from tests.oracle import messages

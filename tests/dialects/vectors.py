@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.dialects import v1, v03, v03_proto
+from dragoman.dialects import v03, v03_proto, v1
 from dragoman.dialects.base import Dialect, Notes
 from dragoman.model import OPERATIONS, Operation
 

@@ -25,9 +25,12 @@ SPEC = Path(__file__).parent.parent / "spec"
 V10: Version = "1.0"
 V03: Version = "0.3"
 CODECS: dict[tuple[Version, Binding], Codec] = {
-    (version, binding): make(version)
-    for version in (V10, V03)
-    for binding, make in (("JSONRPC", JsonRpc), ("HTTP+JSON", Rest), ("GRPC", Grpc))
+    (V10, "JSONRPC"): JsonRpc(V10),
+    (V10, "HTTP+JSON"): Rest(V10),
+    (V10, "GRPC"): Grpc(V10),
+    (V03, "JSONRPC"): JsonRpc(V03),
+    (V03, "HTTP+JSON"): Rest(V03),
+    (V03, "GRPC"): Grpc(V03),
 }
 
 
@@ -150,7 +153,7 @@ def test_query_parameters_are_those_of_the_table(row: dict[str, str]) -> None:
 def test_an_operation_that_a_version_lacks_is_refused_before_it_is_sent() -> None:
     for binding in ("JSONRPC", "HTTP+JSON", "GRPC"):
         with pytest.raises(errors.UnsupportedOperationError):
-            CODECS["0.3", binding].write_call("ListTasks", b"{}")  # type: ignore[index]
+            CODECS["0.3", binding].write_call("ListTasks", b"{}")
 
 
 # Errors
@@ -242,14 +245,26 @@ def test_every_error_comes_back_as_itself(face: tuple[Version, Binding], cls: ty
 @pytest.mark.parametrize("face", [face for face in CODECS if face[1] != "GRPC"], ids=str)
 def test_an_error_in_mid_stream_comes_back_as_itself(face: tuple[Version, Binding], cls: type[A2AError]) -> None:
     codec = CODECS[face]
+    sent = cls
     if face == (V10, "HTTP+JSON") and cls in (errors.JSONParseError, errors.InvalidRequestError):
-        cls, sent = errors.InvalidParamsError, cls  # without details, this binding has one look for the three
-    else:
-        sent = cls
+        cls = errors.InvalidParamsError  # without details, this binding has one look for the three
     frame = codec.write_stream_error(Call("SendStreamingMessage", b"{}", b"1"), sent("What happened"))
     (event,) = Decoder().feed(frame)
     with pytest.raises(cls, match="What happened"):
         codec.read_event("SendStreamingMessage", event.data)
+
+
+@pytest.mark.parametrize("face", CODECS, ids=str)
+def test_a_stream_that_never_began_is_an_error_of_its_own(face: tuple[Version, Binding]) -> None:
+    codec = CODECS[face]
+    response = codec.refuse_stream(Call("SendStreamingMessage", b"{}", b"1"), errors.TaskNotFoundError("gone"))
+    with pytest.raises(errors.TaskNotFoundError, match="gone"):
+        if Headers(response.headers).get(b"content-type") == b"text/event-stream":
+            assert face == (V03, "JSONRPC")  # whose clients read nothing else
+            (event,) = Decoder().feed(response.body)
+            codec.read_event("SendStreamingMessage", event.data)
+        else:
+            codec.read_result("SendStreamingMessage", response)
 
 
 @pytest.mark.parametrize("face", CODECS, ids=str)
@@ -268,7 +283,7 @@ def test_a_code_that_only_the_peer_knows_survives_where_codes_travel(face: tuple
 def test_data_of_a_03_error_survives_10_and_comes_back() -> None:
     error = errors.InvalidParamsError("bad", data=[1, {"a": None}])
     for binding in ("JSONRPC", "HTTP+JSON", "GRPC"):
-        codec = CODECS[V10, binding]  # type: ignore[index]
+        codec = CODECS[V10, binding]
         with pytest.raises(errors.InvalidParamsError) as caught:
             codec.read_result("GetTask", codec.write_error(error, b"1"))
         assert caught.value.data == [1, {"a": None}]
@@ -427,3 +442,9 @@ def test_reading_any_reply_raises_nothing_but_a2a_and_peer_errors(
             assert isinstance(codec.read_event(op, body), bytes)
         except (A2AError, PeerError):
             pass
+
+
+def test_only_grpc_has_trailers_and_only_the_others_have_a_keep_alive() -> None:
+    for (_, binding), codec in CODECS.items():
+        assert (codec.trailers() is None) == (binding != "GRPC")
+        assert (codec.keep_alive == b"") == (binding == "GRPC")

@@ -51,7 +51,7 @@ def rebase(url: str, binding: Binding, given: str, card_url: str = "") -> Rebase
     """The url of an interface as seen by a caller who was given ``given`` and found the card at ``card_url``."""
     url = url.strip()
     if binding == "GRPC" and "://" not in url:
-        url = f"{'grpcs' if urlsplit(given).scheme == 'https' else 'grpc'}://{url}"
+        url = f"{_bare_scheme(url, given)}://{url}"
     elif not urlsplit(url).netloc:
         return Rebased(urljoin(card_url or given, url), "it is relative")
     there, here = urlsplit(url), urlsplit(given)
@@ -61,6 +61,12 @@ def rebase(url: str, binding: Binding, given: str, card_url: str = "") -> Rebase
     if not why:
         return Rebased(url)
     return Rebased(_moved(there, here, binding), why)
+
+
+def _bare_scheme(url: str, given: str) -> str:
+    """A bare ``host:port`` has TLS as the card had it; unknown, it has unless it is this machine's own."""
+    secure = urlsplit(given).scheme == "https" if given else not _is_loopback(urlsplit(f"//{url}").hostname or "")
+    return "grpcs" if secure else "grpc"
 
 
 def _wrong(there: SplitResult, here: SplitResult) -> str:

@@ -50,9 +50,11 @@ def load_card(body: bytes, notes: Notes | None = None) -> AgentCard:
             return up_card(shallow(tree(body)), notes, body)
         except (Unparsable, Unreadable) as error:
             raise blame(error, "the agent card request", body) from error
-    if any(each.protocol_version != minor(each.protocol_version) for each in card.supported_interfaces):
-        return up_card(msgspec.to_builtins(card), notes, body)
-    return checked_card(card, body)
+    checked_card(card, body)
+    if all(each.protocol_version == minor(each.protocol_version) for each in card.supported_interfaces):
+        return card
+    interfaces = [_version(msgspec.to_builtins(each), notes) for each in card.supported_interfaces]
+    return msgspec.structs.replace(card, supported_interfaces=msgspec.convert(interfaces, tuple[AgentInterface, ...]))
 
 
 def checked_card(card: AgentCard, body: bytes) -> AgentCard:

@@ -53,6 +53,12 @@ def _send(value: model.SendMessageRequest, w: Writing) -> Tree:
     return out
 
 
+def _stream_send(value: model.SendMessageRequest, w: Writing) -> Tree:
+    if value.configuration is not None and value.configuration.return_immediately:
+        w.lose("stream-return-immediately")
+    return _send(value, w)
+
+
 _WAIT = model.SendMessageConfiguration()
 
 
@@ -141,7 +147,7 @@ def _nothing(value: Any, w: Writing) -> Tree:
 #: What turns a request into its tree, by operation. No row: 0.3 lacks the operation.
 REQUESTS: dict[str, Down] = {
     "SendMessage": _send,
-    "SendStreamingMessage": _send,
+    "SendStreamingMessage": _stream_send,
     "GetTask": _get_task,
     "CancelTask": _cancel,
     "SubscribeToTask": _task_call,

@@ -51,7 +51,9 @@ def _checked(op: Operation[Any, Any], request: Any) -> Any:
 
 
 def load_reply(op: Operation[Any, Any], body: bytes, parse: Parse, reading: Reading) -> Any:
-    """Read a 0.3 reply. Raises ``PeerError``."""
+    """Read a 0.3 reply. Raises ``PeerError``, ``UnsupportedOperationError``."""
+    if op.name not in up_calls.REQUESTS:
+        raise UnsupportedOperationError(f"0.3 has no {op.name}")
     if op.response is EMPTY:
         return None
     try:

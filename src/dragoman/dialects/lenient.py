@@ -92,7 +92,7 @@ def _struct(value: Any, path: str, run: Pass, kind: type[msgspec.Struct]) -> Any
         else:
             if field.name != name:
                 run.forgive(f"field name {place} taken as {field.name}")
-            if field.name == name or field.name not in value:
+            if field.name == name or value.get(field.name) is None:
                 out[field.name] = field.fit(item, place, run)
     if run.reply:
         _complete(out, plan, path, run)

@@ -49,6 +49,7 @@ _ROWS = (
     Loss("file-name", "to 0.3", "dropped", "name of a file, toward a peer that takes no key beyond its proto"),
     Loss("history-length-zero", "to 0.3", "dropped", "0 means no limit in 0.3: left out, history is cut on our side"),
     Loss("empty-configuration", "to 0.3", "dropped", "a send configuration that says nothing comes back absent"),
+    Loss("stream-return-immediately", "to 0.3", "dropped", "returnImmediately of a stream, which it does not concern"),
     Loss("cancel-metadata", "to 0.3", "dropped", "metadata of CancelTask in the proto shape"),
     Loss("push-paging", "to 0.3", "dropped", "paging of webhook configs, in the kind shape: its list is whole"),
     Loss("device-code-flow", "to 0.3", "dropped", "the OAuth device code flow; its scheme stays without a flow"),

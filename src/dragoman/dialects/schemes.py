@@ -17,6 +17,7 @@ import msgspec
 
 from ..model import SecurityRequirement, SecurityScheme
 from .down import Writing
+from .trees import camelised
 from .up import Reading
 
 Tree: TypeAlias = dict[str, Any]
@@ -30,6 +31,7 @@ TYPES = {
     "mtlsSecurityScheme": "mutualTLS",
 }
 _MEMBERS = {kind: member for member, kind in TYPES.items()}
+_MARKS = {"type", *TYPES}
 #: OAuth flows, the one that keeps the scheme's name first.
 FLOWS = ("authorizationCode", "clientCredentials", "implicit", "password", "deviceCode")
 
@@ -41,7 +43,9 @@ def up_schemes(schemes: Tree, r: Reading) -> tuple[Tree, Split]:
     out: Tree = {}
     split: Split = {}
     for name, scheme in schemes.items():
-        wrapped = _wrapped(scheme) if type(scheme) is dict else None
+        wrapped = _wrapped(camelised(scheme)) if type(scheme) is dict else None
+        if wrapped is not None and "in_" in scheme:
+            r.forgive(f"in_ in security scheme {name} taken as in")
         if wrapped is None:
             r.forgive(f"security scheme {name} of unknown type ignored")
             continue
@@ -61,7 +65,8 @@ def _wrapped(scheme: Tree) -> tuple[str, Tree] | None:
     kind = scheme.get("type")
     if type(kind) is not str or kind not in _MEMBERS:
         return None
-    return _MEMBERS[kind], {key: value for key, value in scheme.items() if key != "type" and key not in TYPES}
+    names = {"in": "location"} if kind == "apiKey" else {}
+    return _MEMBERS[kind], {names.get(key, key): value for key, value in scheme.items() if key not in _MARKS}
 
 
 def _one_flow_each(name: str, member: str, content: Tree) -> Tree:
@@ -90,9 +95,8 @@ def up_requirements(requirements: Any, split: Split) -> list[Any]:
 
 
 def _scopes(scopes: Any) -> Any:
-    if type(scopes) is list:
-        return {"list": scopes}
-    return scopes if type(scopes) is dict else {}
+    listed = scopes.get("list") if type(scopes) is dict else scopes
+    return {"list": listed} if type(listed) is list and listed else {}
 
 
 def _alternatives(schemes: Tree, split: Split) -> list[Tree]:

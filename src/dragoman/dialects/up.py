@@ -281,6 +281,8 @@ def event(e: Any, r: Reading) -> Any:
     for key, value in e.items():
         if key in _MEMBERS and value is not None:
             name, read = _MEMBERS[key]
+            if key not in (name, "msg"):
+                r.forgive(f"{key} taken as {name}")
             out[name] = read(value, r)
         else:
             out[key] = value

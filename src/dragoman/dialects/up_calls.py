@@ -79,7 +79,11 @@ def _unary_send(d: Any, r: Reading) -> Any:
 
 
 def _stream_send(d: Any, r: Reading) -> Any:
-    return _settle(_send(d, r))
+    """A stream neither waits nor returns at once: ``blocking`` says nothing there."""
+    d = _send(d, r)
+    if type(d) is dict and type(d.get("configuration")) is dict:
+        d["configuration"].pop("returnImmediately", None)
+    return _settle(d)
 
 
 def _configuration(config: dict[str, Any], r: Reading) -> None:

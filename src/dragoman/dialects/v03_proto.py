@@ -158,12 +158,14 @@ def _encoder(message: str) -> Callable[[Any], bytes]:
 
 
 @cache
-def _parser(message: str) -> Callable[[bytes], Any]:
-    decode = _format().decoder(message)
+def _decoder(message: str) -> Callable[[bytes], Any]:
+    return _format().decoder(message)
 
+
+def _parser(message: str) -> Callable[[bytes], Any]:
     def parse(body: bytes) -> Any:
         try:
-            return decode(body)
+            return _decoder(message)(body)
         except WireError as error:
             raise Unparsable(str(error), "protobuf") from error
 

@@ -46,6 +46,10 @@ class Codec(Protocol):
         """The last frame of a stream that failed; empty where trailers say it."""
         ...
 
+    def refuse_stream(self, call: Call, error: A2AError) -> HttpResponse:
+        """The answer to a streaming call that failed before its first event."""
+        ...
+
     def trailers(self, error: A2AError | None = None) -> list[Header] | None:
         """What follows the body of a stream; None where the binding has no trailers."""
         ...

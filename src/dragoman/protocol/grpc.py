@@ -112,6 +112,10 @@ class Grpc:
         """Nothing: trailers say it."""
         return b""
 
+    def refuse_stream(self, call: Call, error: A2AError) -> HttpResponse:
+        """The answer to a streaming call that failed before its first event: that of any call."""
+        return self.write_error(error)
+
     def trailers(self, error: A2AError | None = None) -> list[Header]:
         """The status of a call (1.0 §10.6)."""
         if error is None:

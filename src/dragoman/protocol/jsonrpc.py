@@ -130,6 +130,15 @@ class JsonRpc:
         """The last event of a stream that failed: an error response."""
         return sse.frame(self._error(error, call.id))
 
+    def refuse_stream(self, call: Call, error: A2AError) -> HttpResponse:
+        """The answer to a streaming call that failed before its first event.
+
+        Plain JSON, but on 0.3 one event with the error: its clients look at nothing but an event stream.
+        """
+        if self.version == "1.0" or isinstance(error, UnauthenticatedError | PermissionDeniedError):
+            return self.write_error(error, call.id)
+        return HttpResponse(200, [*sse.HEAD, *error_headers(error)], self.write_stream_error(call, error))
+
     def trailers(self, error: A2AError | None = None) -> None:
         """JSON-RPC has none."""
 

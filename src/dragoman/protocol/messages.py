@@ -12,9 +12,10 @@ Header = tuple[bytes, bytes]
 
 
 class Headers:
-    """Header fields of one message, looked up by lower-case name, joined with ``, `` when repeated (RFC 9110 §5.3).
+    """Header fields of one message, joined with ``, `` when repeated (RFC 9110 §5.3).
 
-    Built from raw pairs without work; the index is made on the first look-up.
+    Names are lower case already, as ASGI, HTTP/2 and our transports have them. Built from raw pairs without work; the
+    index is made on the first look-up.
     """
 
     __slots__ = ("_index", "raw")
@@ -36,10 +37,11 @@ class Headers:
         return default if value == b"\0" else value.decode("latin-1")
 
     def _build(self) -> dict[bytes, bytes]:
-        index: dict[bytes, bytes] = {}
-        for name, value in self.raw:
-            key = name.lower()
-            index[key] = index[key] + b", " + value if key in index else value
+        index = dict(self.raw)
+        if len(index) != len(self.raw):
+            index.clear()
+            for name, value in self.raw:
+                index[name] = index[name] + b", " + value if name in index else value
         return index
 
     def __repr__(self) -> str:

@@ -145,7 +145,8 @@ def skip(buf: bytes, pos: int, tag: int) -> int:
 
 def entry(buf: bytes, pos: int, end: int, merge: bool) -> tuple[str, bytes]:
     """Key and value bytes of a map entry. ``merge``: values are messages, which join when one comes twice."""
-    key = value = b""
+    key = b""
+    values: list[bytes] = []
     while pos < end:
         tag, pos = varint(buf, pos)
         start = pos
@@ -155,14 +156,16 @@ def entry(buf: bytes, pos: int, end: int, merge: bool) -> tuple[str, bytes]:
             content = buf[start:pos]
             if tag == 10:
                 key = content
+            elif merge:
+                values.append(content)
             else:
-                value = value + content if merge else content
+                values = [content]
         else:
             foreign(tag, _ENTRY)
             pos = skip(buf, pos, tag)
     if pos != end:
         raise IndexError
-    return key.decode(), value
+    return key.decode(), b"".join(values)
 
 
 _ENTRY = frozenset({0, 1, 2})

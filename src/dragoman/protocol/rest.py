@@ -96,6 +96,10 @@ class Rest:
         """The last event of a stream that failed; 0.3 names it, since its body could pass for an odd message."""
         return sse.frame(jsontext.encode(self._error(error)), b"error" if self.version == "0.3" else b"")
 
+    def refuse_stream(self, call: Call, error: A2AError) -> HttpResponse:
+        """The answer to a streaming call that failed before its first event: that of any call."""
+        return self.write_error(error)
+
     def trailers(self, error: A2AError | None = None) -> None:
         """HTTP+JSON has none."""
 

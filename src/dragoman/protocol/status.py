@@ -112,7 +112,13 @@ def data03(error: A2AError) -> Any:
 
 def body03(error: A2AError) -> dict[str, Any]:
     """A 0.3 HTTP+JSON error body, with every key that some 0.3 client insists on."""
-    body = {"code": code(error, "0.3"), "message": message(error, "0.3"), "error": "io.a2a.spec." + name03(error)}
+    name = name03(error)
+    body = {
+        "code": code(error, "0.3"),
+        "message": message(error, "0.3"),
+        "error": "io.a2a.spec." + name,
+        "type": name,
+    }
     data = data03(error)
     return body if data is None else {**body, "data": data}
 

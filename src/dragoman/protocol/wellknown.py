@@ -162,7 +162,7 @@ def read_value(buf: bytes, pos: int, end: int, depth: int) -> Any:
 def _unusual_value(buf: bytes, pos: int, end: int, depth: int) -> Any:
     """A Value with several members, unknown fields or long varints: the last member decides, structs and lists join."""
     kind = 0
-    content = b""
+    contents: list[bytes] = []
     while pos < end:
         tag, pos = varint(buf, pos)
         start, pos = pos, skip(buf, pos, tag)
@@ -171,11 +171,13 @@ def _unusual_value(buf: bytes, pos: int, end: int, depth: int) -> Any:
             continue
         if tag & 7 == 2:
             _, start = varint(buf, start)
-        same = tag == kind and tag in (_STRUCT, _LIST)
-        content = content + buf[start:pos] if same else buf[start:pos]
+        if tag != kind or tag not in (_STRUCT, _LIST):
+            contents.clear()
+        contents.append(buf[start:pos])
         kind = tag
     if pos != end or pos > len(buf):
         raise IndexError
+    content = b"".join(contents)
     if kind == _BOOL:
         return varint(content, 0)[0] != 0
     if kind in (0, _NULL):

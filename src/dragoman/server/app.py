@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import parse_qs
 
-from ..errors import A2AError, InvalidRequestError, MethodNotFoundError, VersionNotSupportedError
+from ..errors import A2AError, MethodNotFoundError, VersionNotSupportedError
 from ..faces import ALL_FACES, FACES, Face, FaceRow, asked, negotiate
 from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, Headers, HttpRequest, HttpResponse, Rejected
 from ..protocol.operations import EXTENSIONS_HEADER, GRPC_SERVICE, VERSIONS, Binding, Version
+from ..protocol.refusals import MessageTooLargeError
 from ..service import A2AService, Context
 from .asgi import (
     BodyTooLargeError,
@@ -31,7 +32,7 @@ from .asgi import (
     Receive,
     Scope,
     Send,
-    Watch,
+    Watchdog,
     path_below_mount,
     read_body,
     send_response,
@@ -43,17 +44,18 @@ from .published import CARD_PATHS, PublishedCard
 log = logging.getLogger(__name__)
 
 _GRPC_PATHS: dict[str, Version] = {f"/{name}/": version for version, name in GRPC_SERVICE.items()}
-_EXTENSION_HEADERS = tuple(name.encode() for name in EXTENSIONS_HEADER.values())
+_EXTENSIONS, _X_EXTENSIONS = (EXTENSIONS_HEADER[version].encode() for version in VERSIONS)
 _NOTIFICATION = HttpResponse(204)
 
 
 @dataclass(frozen=True, slots=True)
 class AppLimits:
-    """What one request may cost. ``body``: bytes. ``keep_alive``, ``watch_after``: seconds."""
+    """What one request may cost. ``body``: bytes. Seconds: ``keep_alive`` between signs of life on a quiet stream,
+    ``watch`` between looks for callers that are gone."""
 
     body: int = 17 * 1024 * 1024
     keep_alive: float = 15.0
-    watch_after: float = 1.0
+    watch: float = 1.0
 
 
 class Refused(Exception):
@@ -101,6 +103,7 @@ class A2AApp:
         self._trusted = trusted_networks(trusted_proxies)
         self._lenient = lenient
         self._limits = limits
+        self._watchdog = Watchdog(limits.watch)
 
     async def __aenter__(self) -> A2AApp:
         return self
@@ -113,6 +116,7 @@ class A2AApp:
     async def aclose(self) -> None:
         """End every open stream with an error that says so."""
         await self.desk.close_streams()
+        self._watchdog.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI entry point."""
@@ -161,19 +165,21 @@ class A2AApp:
         if call.op == GET_EXTENDED_AGENT_CARD.name:
             ctx.base_url = base_url(scope, headers, self.public_url, self._trusted)
         exchange = Exchange(self.desk, face, codec, dialect, OPERATIONS[call.op], call, ctx)
-        with Watch(receive, self._limits.watch_after) as watch:
-            try:
-                await exchange.run(send)
-            except asyncio.CancelledError:
-                if not watch.gone:
-                    raise
+        watched = self._watchdog.enter(receive)
+        try:
+            await exchange.run(send)
+        except asyncio.CancelledError:
+            if not watched.gone:
+                raise
+        finally:
+            self._watchdog.leave(watched)
 
     async def _body(self, binding: Binding, request: HttpRequest, receive: Receive) -> bytes:
         limit = self._limits.body
         try:
             return await read_body(receive, limit)
         except BodyTooLargeError:
-            error = InvalidRequestError(f"The request body is larger than {limit} bytes")
+            error = MessageTooLargeError(f"The request body is larger than {limit} bytes")
             raise Refused(self._spokesman(binding, request).write_error(error)) from None
 
     def _read(self, binding: Binding, request: HttpRequest) -> tuple[Face, Call]:
@@ -223,8 +229,9 @@ class A2AApp:
 
     def _context(self, face: Face, codec: Codec, call: Call, headers: Headers) -> Context:
         ctx = Context(version=face.version, binding=face.binding, tenant=call.tenant, headers=headers)
-        ctx.extensions = _extensions(headers)
-        ctx.activated = tuple(uri for uri in ctx.extensions if uri in self._declared)
+        ctx.extensions = extensions = _extensions(headers)
+        if extensions:
+            ctx.activated = tuple(uri for uri in extensions if uri in self._declared)
         timeout = codec.read_timeout(headers)
         if timeout is not None:
             ctx.deadline = asyncio.get_running_loop().time() + timeout
@@ -259,9 +266,10 @@ def _query_version(query: str) -> str:
 
 def _extensions(headers: Headers) -> tuple[str, ...]:
     """URIs of both spellings of the header, in order, each once."""
-    listed = b",".join(filter(None, map(headers.get, _EXTENSION_HEADERS)))
-    if not listed:
+    current, old = headers.get(_EXTENSIONS), headers.get(_X_EXTENSIONS)
+    if not current and not old:
         return ()
+    listed = current + b"," + old
     return tuple(dict.fromkeys(uri for part in listed.decode("latin-1").split(",") if (uri := part.strip())))
 
 

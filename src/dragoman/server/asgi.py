@@ -3,7 +3,7 @@
 Rules of this module:
 
 - A reply that is ready goes out as one head and one body message with a content-length.
-- A caller that goes away ends the wait for it: the handler is cancelled, the work behind it is not.
+- A caller that goes away ends the wait for its answer: the handler is cancelled, the work behind it is not.
 - A stream that is quiet gets a comment every ``keep_alive`` seconds where its framing has comments.
 """
 
@@ -79,40 +79,63 @@ async def send_response(send: Send, response: HttpResponse) -> None:
         await send({"type": "http.response.trailers", "headers": trailers})
 
 
-class Watch:
-    """Cancels the handler when its caller disconnects, from ``after`` seconds on.
+class Watched:
+    """One handler that is cancelled if its caller disconnects; ``gone`` says that this is why."""
 
-    Most calls are over before that, so they pay for one timer and for no task.
-    """
+    __slots__ = ("_receive", "gone", "handler", "seen", "task")
 
-    __slots__ = ("_after", "_handler", "_receive", "_task", "_timer", "gone")
-
-    def __init__(self, receive: Receive, after: float) -> None:
+    def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._after = after
-        self._task: asyncio.Task[None] | None = None
+        self.handler = asyncio.current_task()
+        self.task: asyncio.Task[None] | None = None
+        self.seen = False
         self.gone = False
 
-    def __enter__(self) -> Watch:
-        loop = asyncio.get_running_loop()
-        self._handler = asyncio.current_task(loop)
-        self._timer = loop.call_later(self._after, self._start)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _start(self) -> None:
-        self._task = asyncio.ensure_future(self._wait())
-
-    async def _wait(self) -> None:
+    async def wait(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.gone = True
-        if self._handler is not None:
-            self._handler.cancel()
+        if self.handler is not None:
+            self.handler.cancel()
+
+
+class Watchdog:
+    """Looks every ``interval`` seconds for handlers that have run since the last look, and then waits on their callers.
+
+    Most calls are over before that, so they pay for an entry in a set and for no timer or task of their own.
+    """
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._open: set[Watched] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def enter(self, receive: Receive) -> Watched:
+        """Watch the current task, whose caller is behind ``receive``, until :meth:`leave`."""
+        watched = Watched(receive)
+        self._open.add(watched)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._interval, self._look)
+        return watched
+
+    def leave(self, watched: Watched) -> None:
+        """The handler is done."""
+        self._open.discard(watched)
+        if watched.task is not None:
+            watched.task.cancel()
+
+    def close(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        for watched in self._open:
+            if watched.seen and watched.task is None:
+                watched.task = asyncio.ensure_future(watched.wait())
+            watched.seen = True
+        self._timer = asyncio.get_running_loop().call_later(self._interval, self._look) if self._open else None
 
 
 class StreamBody:
@@ -166,6 +189,12 @@ class StreamBody:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def abandon(self) -> None:
+        """Stop, because the caller is gone: a comment on its way goes nowhere."""
+        self.stop()
+        if self._ping is not None:
+            self._ping.cancel()
 
     def _tick(self) -> None:
         now = self._loop.time()

@@ -15,7 +15,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from ..dialects.base import Dialect, Notes
@@ -30,7 +29,7 @@ from ..errors import (
     UnavailableError,
 )
 from ..faces import Face
-from ..model import AgentCard
+from ..model import AgentCard, Streaming, Unary
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, HttpResponse
 from ..protocol.operations import EXTENSIONS_HEADER
@@ -92,30 +91,32 @@ class Exchange:
 
     async def run(self, send: Send) -> None:
         """Answer the call."""
-        if self.op.streaming:
-            await self._run_stream(send)
-        else:
-            await send_response(send, await self._run_unary())
+        if isinstance(self.op, Streaming):
+            await self._run_stream(send, self.op)
+        elif isinstance(self.op, Unary):
+            await send_response(send, await self._run_unary(self.op))
 
-    async def _run_unary(self) -> HttpResponse:
+    async def _run_unary(self, op: Unary[Any, Any]) -> HttpResponse:
         try:
             self._enforce_extensions()
-            async with self._deadline():
-                body = await self._reply()
+            if self.ctx.deadline is None:
+                body = await self._reply(op)
+            else:
+                async with asyncio.timeout_at(self.ctx.deadline):
+                    body = await self._reply(op)
             response = self.codec.write_result(self.call, body)
         except Exception as error:  # the boundary: whatever it was becomes an error of the face
-            response = self._error_response(error)
-        self._add_headers(response)
-        return response
+            response = self.codec.write_error(as_a2a(error, self.op), self.call.id or b"null")
+        return self._add_headers(response)
 
-    async def _reply(self) -> bytes:
+    async def _reply(self, op: Unary[Any, Any]) -> bytes:
         passing = self.desk.passing
-        if passing is not None and passing.passes(self.face.version, self.face.binding, self.op):
-            return await passing.exchange(self.op, self.call.body, self.ctx)
-        reply = await self.desk.service.call(self.op, self._load(), self.ctx)  # type: ignore[arg-type]
+        if passing is not None and passing.passes(self.face.version, self.face.binding, op):
+            return await passing.exchange(op, self.call.body, self.ctx)
+        reply = await self.desk.service.call(op, self._load(), self.ctx)
         if isinstance(reply, AgentCard):
             reply = self.desk.publish(reply, self.ctx.base_url)
-        body = self.answering.dump_reply(self.op, reply, self.notes)
+        body = self.answering.dump_reply(op, reply, self.notes)
         self._count_losses()
         return body
 
@@ -126,26 +127,28 @@ class Exchange:
             self.ctx.tenant = getattr(request, "tenant", "")
         return request
 
-    async def _run_stream(self, send: Send) -> None:
+    async def _run_stream(self, send: Send, op: Streaming[Any]) -> None:
         try:
             self._enforce_extensions()
-            async with self._deadline():
-                stream, dump = await self._open()
+            async with asyncio.timeout_at(self.ctx.deadline):
+                stream, dump = await self._open(op)
         except Exception as error:  # as above
-            return await send_response(send, self._add_headers(self._error_response(error)))
+            refusal = self.codec.refuse_stream(self.call, as_a2a(error, self.op))
+            return await send_response(send, self._add_headers(refusal))
         task = asyncio.current_task()
-        self.desk.streams.add(task)  # type: ignore[arg-type]  # a coroutine always runs in a task
+        assert task is not None  # a coroutine runs in one
+        self.desk.streams.add(task)
         try:
             await self._write_stream(send, stream, dump)
         finally:
-            self.desk.streams.discard(task)  # type: ignore[arg-type]
+            self.desk.streams.discard(task)
             await stream.aclose()
 
-    async def _open(self) -> tuple[Stream[Any], Callable[[Any], bytes]]:
+    async def _open(self, op: Streaming[Any]) -> tuple[Stream[Any], Callable[[Any], bytes]]:
         passing = self.desk.passing
-        if passing is not None and passing.passes(self.face.version, self.face.binding, self.op):
-            return await passing.exchange_stream(self.op, self.call.body, self.ctx), bytes
-        stream = await self.desk.service.stream(self.op, self._load(), self.ctx)  # type: ignore[arg-type]
+        if passing is not None and passing.passes(self.face.version, self.face.binding, op):
+            return await passing.exchange_stream(op, self.call.body, self.ctx), bytes
+        stream = await self.desk.service.stream(op, self._load(), self.ctx)
         return stream, self._dump_event
 
     def _dump_event(self, event: Any) -> bytes:
@@ -156,11 +159,11 @@ class Exchange:
         await body.open(self._add_headers(self.codec.stream_head(self.call)), self.codec.trailers() is not None)
         failure: A2AError | None = None
         try:
-            async with self._deadline():
+            async with asyncio.timeout_at(self.ctx.deadline):
                 await self._copy(stream, dump, body)
         except asyncio.CancelledError:
             if not self.desk.closing:
-                body.stop()
+                body.abandon()
                 raise
             failure = UnavailableError("This server is shutting down: subscribe again elsewhere")
         except Exception as error:  # as above
@@ -191,9 +194,6 @@ class Exchange:
 
     # -- what goes with it
 
-    def _deadline(self) -> AbstractAsyncContextManager[Any]:
-        return _NO_DEADLINE if self.ctx.deadline is None else asyncio.timeout_at(self.ctx.deadline)
-
     def _enforce_extensions(self) -> None:
         missing = self.desk.required.difference(self.ctx.extensions) if self.desk.required else ()
         if missing:
@@ -202,9 +202,6 @@ class Exchange:
             raise ExtensionSupportRequiredError(
                 f"This agent requires {uris}: list it in the {header} header", metadata={"extensions": uris}
             )
-
-    def _error_response(self, error: Exception) -> HttpResponse:
-        return self.codec.write_error(as_a2a(error, self.op), self.call.id or b"null")
 
     def _add_headers(self, response: HttpResponse) -> HttpResponse:
         if self.ctx.activated:
@@ -216,9 +213,6 @@ class Exchange:
         if self.notes is not None and self.notes.lost:
             self.desk.losses.update(self.notes.lost)
             log.info("%s for a %s caller lost: %s", self.op.name, self.face, ", ".join(self.notes.lost))
-
-
-_NO_DEADLINE = nullcontext()
 
 
 def as_a2a(error: Exception, op: AnyOperation) -> A2AError:

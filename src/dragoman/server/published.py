@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..dialects.cards import dump_card
+from ..dialects.cards import CardShape, dump_card
 from ..errors import VersionNotSupportedError
 from ..faces import Face
 from ..model import AgentCard, AgentInterface
@@ -22,6 +22,7 @@ from ..protocol.messages import Headers, HttpResponse
 #: Paths that answer with the public card; the second is the one of 0.2.
 CARD_PATHS = frozenset({"/.well-known/agent-card.json", "/.well-known/agent.json"})
 CARD_MAX_AGE = 60  # seconds that a card may be cached; short, because it moves with a deployment
+_SHAPES: dict[str, CardShape] = {"1": "1.0", "0": "0.3"}  # by the major number that was asked for
 _CACHED_BASES = 64  # the host is the caller's to choose, so what is kept per host is bounded
 
 
@@ -52,7 +53,7 @@ class PublishedCard:
         self._card = card
         self._faces = faces
         self._versions = {face.version for face in faces}
-        self._cache: OrderedDict[tuple[str, str], tuple[bytes, bytes]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, CardShape], tuple[bytes, bytes]] = OrderedDict()
 
     @property
     def card(self) -> AgentCard:
@@ -82,14 +83,13 @@ class PublishedCard:
         typed = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         return HttpResponse(200, typed + common, b"" if method == "HEAD" else body)
 
-    def _shape(self, version: str) -> str:
+    def _shape(self, version: str) -> CardShape:
         """The card is exempt from VersionNotSupportedError: what we cannot give becomes what we have."""
-        asked = {"1": "1.0", "0": "0.3"}.get(version.partition(".")[0], "hybrid")
         if len(self._versions) == 1:
             return next(iter(self._versions))
-        return asked
+        return _SHAPES.get(version.partition(".")[0], "hybrid")
 
-    def _bytes(self, base: str, shape: str) -> tuple[bytes, bytes]:
+    def _bytes(self, base: str, shape: CardShape) -> tuple[bytes, bytes]:
         found = self._cache.get((base, shape))
         if found is None:
             body = _dump(self.at(base), shape)
@@ -100,7 +100,7 @@ class PublishedCard:
         return found
 
 
-def _dump(card: AgentCard, shape: str) -> bytes:
+def _dump(card: AgentCard, shape: CardShape) -> bytes:
     try:
         return dump_card(card, shape)
     except VersionNotSupportedError:

@@ -6,7 +6,7 @@ JSON, one JSON array (what a gRPC transcoder makes of a stream), and one reply t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -15,39 +15,45 @@ from ...errors import PeerError, TransportError
 from ...protocol import sse
 from ...protocol.codec import Codec
 from ...protocol.messages import HttpResponse
+from .refusals import excerpt, is_page
 
 
 class StreamBody(Protocol):
-    """Cuts a body into the data of its events."""
+    """Cuts a body into the data of its events. ``ready``: messages that are there from the start."""
+
+    @property
+    def ready(self) -> Sequence[bytes]: ...
 
     def feed(self, chunk: bytes | None) -> Iterable[bytes]:
         """Data of the events that ``chunk`` completes; None is the end, where ``TransportError`` means a cut."""
         ...
 
 
-class NoBody:
-    """A body that is already read."""
-
-    def feed(self, chunk: bytes | None) -> Iterable[bytes]:
-        return ()
-
-
 class EventBody:
     """An event stream."""
 
+    ready: Sequence[bytes] = ()
+
     def __init__(self, limit: int) -> None:
         self._decoder = sse.Decoder(limit)
+        self._begun = False
 
     def feed(self, chunk: bytes | None) -> Iterable[bytes]:
         if chunk is None:
             if not self._decoder.end():
                 raise TransportError("The stream was cut off in the middle of an event")
             return ()
+        if not self._begun:
+            self._begun = bool(chunk.strip())
+            if is_page(chunk):
+                raise PeerError("An HTML page came as event stream: a login page?", excerpt=excerpt(chunk))
         return [event.data for event in self._decoder.feed(chunk)]
 
 
 class LineBody:
     """One JSON text per line."""
+
+    ready: Sequence[bytes] = ()
 
     def __init__(self, limit: int) -> None:
         self._rest = b""
@@ -60,8 +66,17 @@ class LineBody:
         return [line for line in lines if line.strip()]
 
 
-def whole_body(codec: Codec, op: str, response: HttpResponse) -> list[bytes]:
-    """The messages of a stream that came as one JSON text. Raises what the codec reads it as."""
+class WholeBody:
+    """A stream that came as one JSON text: an array of events, or the one reply. Raises what the codec reads it as."""
+
+    def __init__(self, codec: Codec, op: str, response: HttpResponse) -> None:
+        self.ready: Sequence[bytes] = _whole(codec, op, response)
+
+    def feed(self, chunk: bytes | None) -> Iterable[bytes]:
+        return ()
+
+
+def _whole(codec: Codec, op: str, response: HttpResponse) -> list[bytes]:
     if response.body.lstrip()[:1] != b"[":
         return [codec.read_result(op, response)]
     try:

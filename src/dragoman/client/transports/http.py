@@ -5,6 +5,7 @@ Rules of this module:
 - A request is repeated on its other verb (SubscribeToTask, 1.0 §11.3 against its proto) or on the route without
   tenant only when the answer says that no route took it; what worked is remembered for this peer.
 - Every body that is read is bounded, and so is every event of a stream.
+- A stream is read without a buffer: pyreqwest fills its own (64 KiB) before it even gives the head of a reply.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ...service import ByteStream, Context
 from ..options import Limits, Timeouts
 from . import refusals
 from .base import activated
-from .bodies import EventBody, LineBody, NoBody, StreamBody, whole_body
+from .bodies import EventBody, LineBody, StreamBody, WholeBody
 from .connection import PyreqwestError, parse_url, read_body, transport_error
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from pyreqwest.request import StreamRequest
     from pyreqwest.response import Response
 
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+_EVENT_STARTS = frozenset((b"d", b"e", b"i", b"r", b":"))  # data, event, id, retry, a comment
+_LINES = frozenset(("application/x-ndjson", "application/jsonl", "application/x-jsonlines"))
 _EXTENSIONS = ("a2a-extensions", "x-a2a-extensions")
 
 
@@ -92,7 +96,11 @@ class HttpTransport:
         except PyreqwestError as error:
             raise transport_error(error, self._url) from error
         try:
-            return await self._events(op, exchange, reply)
+            async with asyncio.timeout(timeout):
+                return await self._events(op, exchange, reply)
+        except TimeoutError as error:
+            await exchange.__aexit__(None, None, None)
+            raise TransportError(f"{self._url} did not answer within {timeout:g} seconds") from error
         except PyreqwestError as error:
             await exchange.__aexit__(None, None, None)
             raise transport_error(error, self._url) from error
@@ -161,6 +169,8 @@ class HttpTransport:
             builder.body_bytes(request.body)
         if time is not None:
             builder.timeout(time)
+        else:
+            builder.streamed_read_buffer_limit(0)
         return builder.build_streamed()
 
     def _where(self, request: HttpRequest) -> Url | str:
@@ -177,41 +187,21 @@ class HttpTransport:
     # -- streams
 
     async def _events(self, op: str, exchange: StreamRequest, reply: Response) -> ByteStream:
+        """The stream in a successful reply; it owns the exchange from then on. Raises what is no stream."""
         kind = (reply.get_header("content-type") or "").partition(";")[0].strip().lower()
-        if kind == "text/event-stream":
-            return self._stream(op, exchange, reply, EventBody(self._limits.event))
-        if kind in ("application/x-ndjson", "application/jsonl", "application/x-jsonlines"):
-            return self._stream(op, exchange, reply, LineBody(self._limits.event))
-        if not kind:
-            return await self._untyped(op, exchange, reply)
-        async with asyncio.timeout(self._timeouts.silence):
-            response = await self._read(reply)
-        await exchange.__aexit__(None, None, None)
-        return self._whole(op, response)
-
-    async def _untyped(self, op: str, exchange: StreamRequest, reply: Response) -> ByteStream:
-        """A stream without a content type is taken for what its first bytes look like."""
-        async with asyncio.timeout(self._timeouts.silence):
+        first = b""
+        if not kind:  # taken for what its first bytes look like
             first = bytes(await reply.body_reader.read_chunk() or b"")
-        if first.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"d", b":", b"e", b"i", b"r"):
-            return self._stream(op, exchange, reply, EventBody(self._limits.event), first)
+            kind = "text/event-stream" if first.lstrip(_BLANK)[:1] in _EVENT_STARTS else ""
+        if kind == "text/event-stream":
+            return HttpStream(self, op, exchange, reply, EventBody(self._limits.event), first)
+        if kind in _LINES:
+            return HttpStream(self, op, exchange, reply, LineBody(self._limits.event))
         response = await self._read(reply)
         response.body = first + response.body
-        await exchange.__aexit__(None, None, None)
-        return self._whole(op, response)
-
-    def _whole(self, op: str, response: HttpResponse) -> ByteStream:
         if refusals.is_page(response.body) or not response.body.strip():
             raise refusals.unexpected(response, self._url, "an event stream")
-        return HttpStream(self, op, None, None, NoBody(), whole_body(self._codec, op, response))
-
-    def _stream(
-        self, op: str, exchange: StreamRequest, reply: Response, body: StreamBody, first: bytes = b""
-    ) -> ByteStream:
-        stream = HttpStream(self, op, exchange, reply, body)
-        if first:
-            stream.take(first)
-        return stream
+        return HttpStream(self, op, exchange, None, WholeBody(self._codec, op, response))
 
 
 class HttpStream(ByteStream):
@@ -221,20 +211,22 @@ class HttpStream(ByteStream):
         self,
         transport: HttpTransport,
         op: str,
-        exchange: StreamRequest | None,
+        exchange: StreamRequest,
         reply: Response | None,
         body: StreamBody,
-        ready: Sequence[bytes] = (),
+        first: bytes = b"",
     ) -> None:
         self._op = op
         self._codec = transport._codec
         self._silence = transport._timeouts.silence
         self._url = transport._url
-        self._exchange = exchange
+        self._exchange: StreamRequest | None = exchange
         self._reader = reply.body_reader if reply is not None else None
         self._body = body
-        self._ready: list[bytes] = list(ready)
+        self._ready: list[bytes] = list(body.ready)
         self._error: DragomanError | None = None
+        if first:
+            self._take(first)
 
     async def batch(self) -> Sequence[bytes]:
         while True:
@@ -257,9 +249,9 @@ class HttpStream(ByteStream):
         except PyreqwestError as error:
             self._error = transport_error(error, self._url)
         else:
-            self.take(bytes(chunk) if chunk is not None else None)
+            self._take(bytes(chunk) if chunk is not None else None)
 
-    def take(self, chunk: bytes | None) -> None:
+    def _take(self, chunk: bytes | None) -> None:
         """Read the messages that ``chunk`` completes; None is the end of the body."""
         try:
             if chunk is None:

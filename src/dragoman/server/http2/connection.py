@@ -1,0 +1,647 @@
+"""HTTP/2 (RFC 9113) for a plain ASGI app: one protocol object per connection, one task per request.
+
+Rules that everything here keeps:
+
+* **A stream waits alone.** What one reader leaves unread is held in that stream, ``Limits.stream_buffer`` at
+  most; its ``send()`` waits and no other stream's does. Only the peer's own connection window can stop them
+  all.
+* **A slot is held by work, not by a stream.** A request that was cancelled counts against ``max_streams``
+  until its task has ended, so opening and resetting in a loop buys nothing. A burst of honest cancels is no
+  offence.
+* **Output is gathered.** Frames wait for the end of the loop's turn and leave in one write, so a unary reply
+  is one write and so are ten replies that became ready together.
+* **A client that goes away** makes ``receive()`` answer ``http.disconnect``, ``send()`` raise
+  ``ClientDisconnected`` and the request's task be cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from .frames import (
+    ACK,
+    CANCEL,
+    COMPRESSION_ERROR,
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    ENHANCE_YOUR_CALM,
+    FLOW_CONTROL_ERROR,
+    FRAME_HEAD,
+    FRAME_SIZE,
+    FRAME_SIZE_ERROR,
+    GOAWAY,
+    GRPC_TOO_LARGE,
+    HAS_PRIORITY,
+    HEADERS,
+    INTERNAL_ERROR,
+    MAX_WINDOW,
+    NO_ERROR,
+    PADDED,
+    PING,
+    PREFACE,
+    PROTOCOL_ERROR,
+    REFUSED_STREAM,
+    RST_STREAM,
+    SETTING,
+    SETTINGS,
+    STATUS,
+    UINT32,
+    WINDOW_UPDATE,
+    ClientDisconnected,
+    Fault,
+    Head,
+    read_head,
+    unpad,
+    write_block,
+)
+from .hpack import BlockTooLarge, Decoder, HpackError
+from .stream import Stream
+
+if TYPE_CHECKING:
+    from ..host import App, Limits
+
+log = logging.getLogger(__name__)
+
+
+class Http2Protocol(asyncio.Protocol):
+    """One connection. ``connections`` and ``tasks`` are the host's; ``shutdown()`` begins the graceful end."""
+
+    def __init__(
+        self,
+        app: App,
+        limits: Limits,
+        connections: set[Any],
+        tasks: set[asyncio.Task[None]],
+        state: dict[str, Any],
+        default_headers: Callable[[], list[tuple[bytes, bytes]]],
+        extensions: dict[str, Any],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.app, self.limits, self.connections, self.tasks, self.state, self.loop = (
+            app,
+            limits,
+            connections,
+            tasks,
+            state,
+            loop,
+        )
+        self._default_headers = default_headers
+        self._default: tuple[list[tuple[bytes, bytes]] | None, bytes] = (None, b"")
+        self._lead = b"\x20"  # before the first block: we use no table, whatever size the peer sets
+        self.transport: asyncio.Transport
+        self.extensions = {**extensions, "http.response.trailers": {}}
+        self.scope: dict[str, Any] = {}
+        # reading
+        self.buffer = b""
+        self.greeting = 0  # 0: no preface yet, 1: no SETTINGS yet, 2: under way
+        self.decoder = Decoder(limits.head_size)
+        self.heads: dict[bytes, Head] = {}
+        self.heads_of = 0
+        self.block: list[Any] | None = (
+            None  # [stream, flags, octets so far] of a block that CONTINUATION goes on with
+        )
+        self.recv_window = limits.connection_window
+        self.owed = 0
+        self.last_id = 0
+        self.heard = self.block_since = loop.time()
+        self.pinged = False
+        self.resets = 0.0
+        # writing
+        self.window = 65_535
+        self.peer_stream_window = 65_535
+        self.peer_frame_size = 16_384
+        self.out: list[bytes | memoryview] = []
+        self.out_size = 0
+        self.held: list[Stream] = []
+        self.flush_due = False
+        self.paused = False
+        self.paused_since = 0.0
+        self.ready: deque[Stream] = deque()
+        # streams
+        self.streams: dict[int, Stream] = {}
+        self.running = 0
+        self.goaway_sent = self.closed = False
+        self.ticker: asyncio.TimerHandle | None = None
+
+    # --- the transport's side ---
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.transport = transport
+        transport.set_write_buffer_limits(high=self.limits.write_buffer)
+        self.connections.add(self)
+        peer, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "2",
+            "root_path": "",
+            "client": tuple(peer[:2]) if isinstance(peer, tuple) else None,
+            "server": tuple(local[:2]) if isinstance(local, tuple) else (local or "", None),
+        }
+        limits = self.limits
+        settings = ((3, limits.max_streams), (4, limits.stream_window), (6, limits.head_size))
+        self._frame(SETTINGS, 0, 0, b"".join(SETTING.pack(*pair) for pair in settings))
+        self._frame(WINDOW_UPDATE, 0, 0, UINT32.pack(limits.connection_window - 65_535))
+        self.ticker = self.loop.call_later(limits.tick, self.tick)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self.connections.discard(self)
+        if self.ticker is not None:
+            self.ticker.cancel()
+        for stream in list(self.streams.values()):
+            stream.kill()
+        self.streams.clear()
+        self.ready.clear()
+        self.held.clear()
+        self.out.clear()
+
+    def eof_received(self) -> bool:
+        return False  # a client that half-closes HTTP/2 has left
+
+    def pause_writing(self) -> None:
+        self.paused, self.paused_since = True, self.loop.time()
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self.flush()
+        self.pump()
+        for stream in list(self.streams.values()):
+            if stream.drain is not None and stream.pending_size <= self.limits.stream_buffer // 2:
+                stream.wake()
+
+    def data_received(self, data: bytes) -> None:
+        self.heard, self.pinged = self.loop.time(), False
+        if self.buffer:
+            data = self.buffer + data
+        at, end = 0, len(data)
+        try:
+            if not self.greeting:
+                if end < 24 and PREFACE.startswith(data):
+                    self.buffer = data
+                    return
+                if not data.startswith(PREFACE):
+                    raise Fault(PROTOCOL_ERROR, "no preface")
+                at, self.greeting = 24, 1
+            while end - at >= 9 and not self.closed:
+                high, low, kind, flags, stream_id = FRAME_HEAD.unpack_from(data, at)
+                size = high << 16 | low
+                if size > FRAME_SIZE:
+                    raise Fault(FRAME_SIZE_ERROR, "frame too large")
+                stop = at + 9 + size
+                if stop > end:
+                    break
+                if (self.block is not None) != (kind == CONTINUATION) or (
+                    self.greeting == 1 and kind != SETTINGS
+                ):
+                    raise Fault(PROTOCOL_ERROR, "unexpected frame")
+                if kind < 10:
+                    _HANDLERS[kind](self, flags, stream_id & MAX_WINDOW, data[at + 9 : stop])
+                at = stop
+        except Fault as fault:
+            self.fail(fault.code, str(fault))
+        self.buffer = b"" if self.closed else data[at:]
+
+    # --- writing ---
+
+    def emit(self, head: bytes, data: bytes | memoryview) -> None:
+        self.out.append(head)
+        if data:
+            self.out.append(data)
+        self.out_size += 9 + len(data)
+        if not self.flush_due:
+            self.flush_due = True
+            self.loop.call_soon(self.flush)
+
+    def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        size = len(payload)
+        self.emit(FRAME_HEAD.pack(size >> 16, size & 0xFFFF, kind, flags, stream_id), payload)
+        if self.paused and self.out_size > self.limits.control_buffer:
+            self.abort("the peer asks and does not read")
+
+    def hold_head(self, stream: Stream) -> None:
+        self.held.append(stream)
+        if not self.flush_due:
+            self.flush_due = True
+            self.loop.call_soon(self.flush)
+
+    def emit_block(self, stream_id: int, block: bytes, flags: int) -> None:
+        size = self.peer_frame_size
+        if self._lead:
+            block, self._lead = self._lead + block, b""
+        if len(block) <= size:
+            self._frame(HEADERS, flags | END_HEADERS, stream_id, block)
+            return
+        self._frame(HEADERS, flags, stream_id, block[:size])
+        for at in range(size, len(block), size):
+            self._frame(
+                CONTINUATION, END_HEADERS if at + size >= len(block) else 0, stream_id, block[at : at + size]
+            )
+
+    def flush(self) -> None:
+        self.flush_due = False
+        for stream in self.held:
+            if stream.head is not None and not stream.dead:
+                stream.release_head(0)
+        self.held.clear()
+        if self.out and not self.closed and (not self.paused or self.goaway_sent):
+            data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
+            self.out.clear()
+            self.out_size = 0
+            self.transport.write(data)
+
+    def queue(self, stream: Stream) -> None:
+        if not stream.queued:
+            stream.queued = True
+            self.ready.append(stream)
+        self.pump()
+
+    def pump(self) -> None:
+        """Send what is pending, one frame of each stream in turn, while the windows and the transport take it."""
+        ready = self.ready
+        while ready and not self.paused and not self.closed:
+            stream = ready.popleft()
+            stream.queued = False
+            if stream.dead:
+                continue
+            if stream.pending:
+                size = min(stream.window, self.window, self.peer_frame_size)
+                if size <= 0:
+                    if stream.window > 0:  # the connection's window is spent: all wait for it
+                        stream.queued = True
+                        ready.appendleft(stream)
+                        return
+                    continue  # a WINDOW_UPDATE of this stream queues it again
+                data = stream.take(size)
+                size = len(data)
+                stream.window -= size
+                self.window -= size
+                stream.progress = self.heard
+                last = not stream.pending and stream.tail == b""
+                self.emit(
+                    FRAME_HEAD.pack(size >> 16, size & 0xFFFF, DATA, END_STREAM if last else 0, stream.id),
+                    data,
+                )
+                if last:
+                    self.finish(stream)
+                elif stream.pending or stream.tail is not None:
+                    stream.queued = True
+                    ready.append(stream)
+            elif stream.tail is not None and not stream.finished:
+                if stream.tail:
+                    self.emit_block(stream.id, stream.tail, END_STREAM)
+                else:
+                    self._frame(DATA, END_STREAM, stream.id, b"")
+                self.finish(stream)
+            if stream.drain is not None and stream.pending_size <= self.limits.stream_buffer // 2:
+                stream.wake()
+            if self.out_size > self.limits.write_buffer:
+                self.flush()
+
+    def default_block(self) -> bytes:
+        """The host's own fields (the date), encoded anew when it has made new ones."""
+        fields = self._default_headers()
+        if self._default[0] is not fields:
+            self._default = (fields, write_block(tuple(fields)))
+        return self._default[1]
+
+    # --- streams ---
+
+    def give_back(self, stream: Stream, size: int) -> None:
+        """The app took ``size`` octets of a request's body: let the peer send as many again."""
+        self._credit(size)
+        if not stream.ended:
+            stream.owed += size
+            if stream.owed >= self.limits.stream_window // 2:
+                self._frame(WINDOW_UPDATE, 0, stream.id, UINT32.pack(stream.owed))
+                stream.recv_window += stream.owed
+                stream.owed = 0
+
+    def _credit(self, size: int) -> None:
+        self.owed += size
+        if self.owed >= self.limits.connection_window // 2:
+            self._frame(WINDOW_UPDATE, 0, 0, UINT32.pack(self.owed))
+            self.recv_window += self.owed
+            self.owed = 0
+
+    def finish(self, stream: Stream) -> None:
+        """The response is complete."""
+        stream.finished = True
+        if not stream.ended:  # answered early: the rest of the request is not wanted
+            self._frame(RST_STREAM, 0, stream.id, UINT32.pack(NO_ERROR))
+        self._drop(stream)
+        stream.wake()
+
+    def reset(self, stream: Stream, code: int) -> None:
+        self._frame(RST_STREAM, 0, stream.id, UINT32.pack(code))
+        stream.kill()
+        self._drop(stream)
+
+    def _drop(self, stream: Stream) -> None:
+        self.streams.pop(stream.id, None)
+        unread = sum(map(len, stream.chunks))
+        if unread:
+            stream.chunks.clear()
+            self._credit(unread)
+        if self.goaway_sent and not self.streams:
+            self.close()
+
+    async def _run(self, stream: Stream) -> None:
+        status = 500
+        try:
+            await self.app(stream.scope, stream.receive, stream.send)
+        except asyncio.CancelledError:
+            status = 503
+        except ClientDisconnected:
+            pass
+        except Exception:
+            log.exception("the app failed on %s", stream.scope["path"])
+        if not (stream.finished or stream.dead or stream.tail is not None):
+            if stream.started:
+                self.reset(stream, INTERNAL_ERROR)
+            else:
+                self._answer(stream.id, status)
+                self.finish(stream)
+
+    def _ran(self, task: asyncio.Task[None]) -> None:
+        self.running -= 1
+        self.tasks.discard(task)
+
+    def _answer(self, stream_id: int, status: int, *headers: tuple[bytes, bytes]) -> None:
+        """A whole response of ours, without a body."""
+        self.emit_block(
+            stream_id, STATUS[status] + write_block((*headers, (b"content-length", b"0"))), END_STREAM
+        )
+
+    def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
+        if stream_id in self.streams:  # trailers of a request: nothing in them is wanted
+            self._decode(block)
+            self._end(self.streams[stream_id])
+            return
+        if not stream_id & 1:
+            raise Fault(PROTOCOL_ERROR, "even stream id")
+        head = self.heads.get(block) if self.heads_of == self.decoder.generation else None
+        if head is None:
+            before = self.decoder.generation
+            try:
+                fields = self._decode(block)
+            except BlockTooLarge as large:
+                self.last_id = max(self.last_id, stream_id)
+                if any(
+                    name == b"content-type" and value.startswith(b"application/grpc")
+                    for name, value in large.fields
+                ):
+                    self.emit_block(stream_id, STATUS[200] + write_block(GRPC_TOO_LARGE), END_STREAM)
+                else:
+                    self._answer(stream_id, 431)
+                self._frame(RST_STREAM, 0, stream_id, UINT32.pack(NO_ERROR))
+                return
+            head = read_head(fields)
+            if self.heads_of != self.decoder.generation:
+                self.heads.clear()
+                self.heads_of = self.decoder.generation
+            if (
+                head is not None
+                and before == self.decoder.generation
+                and len(block) <= 256
+                and len(self.heads) < 64
+            ):
+                self.heads[block] = head
+        if stream_id <= self.last_id:
+            return  # a stream that was closed before: the block was read for the table's sake
+        self.last_id = stream_id
+        if self.goaway_sent or max(len(self.streams), self.running) >= self.limits.max_streams:
+            self._frame(RST_STREAM, 0, stream_id, UINT32.pack(REFUSED_STREAM))
+            return
+        if head is None or len(head.headers) > self.limits.head_fields:
+            self._frame(RST_STREAM, 0, stream_id, UINT32.pack(PROTOCOL_ERROR))
+            return
+        stream = Stream(self, stream_id, head)
+        stream.scope = {
+            **self.scope,
+            "method": head.method,
+            "scheme": head.scheme,
+            "path": head.path,
+            "raw_path": head.raw_path,
+            "query_string": head.query,
+            "headers": head.headers.copy(),
+            "state": self.state.copy(),
+            "extensions": self.extensions,
+        }
+        self.streams[stream_id] = stream
+        self.running += 1
+        if ended:
+            self._end(stream)
+        task = stream.task = self.loop.create_task(self._run(stream))
+        self.tasks.add(task)
+        task.add_done_callback(self._ran)
+
+    def _decode(self, block: bytes) -> list[tuple[bytes, bytes]]:
+        try:
+            return self.decoder.decode(block)
+        except BlockTooLarge:
+            raise
+        except HpackError as error:
+            raise Fault(COMPRESSION_ERROR, str(error)) from None
+
+    def _end(self, stream: Stream) -> None:
+        if stream.left > 0:
+            self.reset(stream, PROTOCOL_ERROR)
+            return
+        stream.ended = True
+        stream.left = 0
+        if stream.reader is not None:
+            stream.wake()
+
+    # --- frames, by type ---
+
+    def _data(self, flags: int, stream_id: int, payload: bytes) -> None:
+        size = len(payload)
+        self.recv_window -= size
+        if self.recv_window < 0:
+            raise Fault(FLOW_CONTROL_ERROR, "connection window exceeded")
+        if flags & PADDED:
+            payload = unpad(payload)
+        stream = self.streams.get(stream_id)
+        if stream is None or stream.ended:
+            if not stream_id or stream_id > self.last_id:
+                raise Fault(PROTOCOL_ERROR, "DATA on an idle stream")
+            self._credit(size)
+            return
+        stream.recv_window -= size
+        if stream.recv_window < 0 or 0 <= stream.left < len(payload):
+            self._credit(size)
+            self.reset(stream, FLOW_CONTROL_ERROR if stream.recv_window < 0 else PROTOCOL_ERROR)
+            return
+        if size != len(payload):
+            self.give_back(stream, size - len(payload))
+        if stream.left > 0:
+            stream.left -= len(payload)
+        if payload:
+            stream.chunks.append(payload)
+            stream.progress = self.heard
+        if flags & END_STREAM:
+            self._end(stream)
+        elif stream.reader is not None:
+            stream.wake()
+
+    def _headers(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if not stream_id:
+            raise Fault(PROTOCOL_ERROR, "HEADERS on stream 0")
+        if flags & PADDED:
+            payload = unpad(payload)
+        if flags & HAS_PRIORITY:
+            payload = payload[5:]
+        if flags & END_HEADERS:
+            self._open(stream_id, payload, bool(flags & END_STREAM))
+        else:
+            self.block, self.block_since = [stream_id, flags, payload, 1], self.heard
+
+    def _continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
+        block = self.block
+        assert block is not None
+        block[2] += payload
+        block[3] += 1
+        if stream_id != block[0] or len(block[2]) > 2 * self.limits.head_size or block[3] > 64:
+            raise Fault(ENHANCE_YOUR_CALM, "header block too large")
+        if flags & END_HEADERS:
+            self.block = None
+            self._open(stream_id, block[2], bool(block[1] & END_STREAM))
+
+    def _rst_stream(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4 or not stream_id or stream_id > self.last_id:
+            raise Fault(PROTOCOL_ERROR, "bad RST_STREAM")
+        self.resets += 1
+        if self.resets > self.limits.reset_burst:
+            raise Fault(ENHANCE_YOUR_CALM, "too many resets")
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            stream.kill()
+            self._drop(stream)
+
+    def _settings(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id or len(payload) % 6 or (flags & ACK and payload):
+            raise Fault(PROTOCOL_ERROR, "bad SETTINGS")
+        self.greeting = 2
+        if flags & ACK:
+            return
+        for key, value in SETTING.iter_unpack(payload):
+            if key == 4:
+                if value > MAX_WINDOW:
+                    raise Fault(FLOW_CONTROL_ERROR, "window too large")
+                change = value - self.peer_stream_window
+                self.peer_stream_window = value
+                for stream in list(self.streams.values()):
+                    stream.window += change
+                    if stream.pending and stream.window > 0:
+                        self.queue(stream)
+            elif key == 5:
+                if not 16_384 <= value < 1 << 24:
+                    raise Fault(PROTOCOL_ERROR, "bad frame size")
+                self.peer_frame_size = min(value, 65_536)
+        self._frame(SETTINGS, ACK, 0, b"")
+
+    def _ping(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id or len(payload) != 8:
+            raise Fault(PROTOCOL_ERROR, "bad PING")
+        if not flags & ACK:
+            self._frame(PING, ACK, 0, payload)
+
+    def _window_update(self, flags: int, stream_id: int, payload: bytes) -> None:
+        step = UINT32.unpack(payload)[0] & MAX_WINDOW if len(payload) == 4 else 0
+        if not step:
+            raise Fault(PROTOCOL_ERROR, "bad WINDOW_UPDATE")
+        if not stream_id:
+            self.window += step
+            if self.window > MAX_WINDOW:
+                raise Fault(FLOW_CONTROL_ERROR, "window too large")
+            self.pump()
+            return
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            stream.window += step
+            if stream.window > MAX_WINDOW:
+                self.reset(stream, FLOW_CONTROL_ERROR)
+            elif stream.pending:
+                self.queue(stream)
+
+    def _ignored(self, flags: int, stream_id: int, payload: bytes) -> None:
+        """PRIORITY says nothing any more, and a client's GOAWAY asks for nothing."""
+
+    def _push_promise(self, flags: int, stream_id: int, payload: bytes) -> None:
+        raise Fault(PROTOCOL_ERROR, "PUSH_PROMISE from a client")
+
+    # --- endings ---
+
+    def tick(self) -> None:
+        """Every second: what has waited too long."""
+        limits, now = self.limits, self.loop.time()
+        self.ticker = self.loop.call_later(limits.tick, self.tick)
+        self.resets = max(0.0, self.resets - limits.reset_rate * limits.tick)
+        quiet = now - self.heard
+        if self.paused and now - self.paused_since > limits.write_stall:
+            return self.abort("the peer does not read")
+        if self.greeting < 2 and quiet > limits.head_timeout:
+            return self.abort("no preface in time")
+        if self.block is not None and now - self.block_since > limits.head_timeout:
+            return self.fail(ENHANCE_YOUR_CALM, "header block not ended in time")
+        if not self.streams and quiet > limits.idle_timeout:
+            return self.fail(NO_ERROR, "idle")
+        if self.streams and quiet > limits.ping_after:
+            if self.pinged and quiet > limits.ping_after + limits.ping_timeout:
+                return self.abort("no answer to a PING")
+            if not self.pinged:
+                self.pinged = True
+                self._frame(PING, 0, 0, b"dragoman")
+        for stream in list(self.streams.values()):
+            waited = now - stream.progress
+            unread = stream.pending and waited > limits.write_stall
+            unsent = stream.reader is not None and not stream.ended and waited > limits.body_stall
+            if unread or unsent:
+                self.reset(stream, CANCEL)
+        return None
+
+    def shutdown(self) -> None:
+        """Take no new streams; end when the last one has."""
+        if not self.goaway_sent and not self.closed:
+            self.goaway_sent = True
+            self._frame(GOAWAY, 0, 0, UINT32.pack(self.last_id) + UINT32.pack(NO_ERROR))
+            if not self.streams:
+                self.close()
+
+    def fail(self, code: int, text: str) -> None:
+        if not self.closed:
+            self.goaway_sent = True
+            self._frame(GOAWAY, 0, 0, UINT32.pack(self.last_id) + UINT32.pack(code) + text.encode())
+            self.close()
+
+    def close(self) -> None:
+        """After what was emitted has left."""
+        self.flush()
+        self.closed = True
+        self.transport.close()
+
+    def abort(self, why: str) -> None:
+        log.info("HTTP/2 connection aborted: %s", why)
+        self.closed = True
+        self.transport.abort()
+
+
+_HANDLERS: Final[tuple[Callable[[Http2Protocol, int, int, bytes], None], ...]] = (
+    Http2Protocol._data,
+    Http2Protocol._headers,
+    Http2Protocol._ignored,
+    Http2Protocol._rst_stream,
+    Http2Protocol._settings,
+    Http2Protocol._push_promise,
+    Http2Protocol._ping,
+    Http2Protocol._ignored,
+    Http2Protocol._window_update,
+    Http2Protocol._continuation,
+)
