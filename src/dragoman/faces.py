@@ -11,7 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from .dialects import v03, v03_proto, v1
@@ -68,6 +68,21 @@ FACES: dict[Face, FaceRow] = {
     Face("GRPC", "0.3"): FaceRow(Grpc("0.3"), v03_proto.PROTOBUF),
     Face("HTTP+JSON", "0.3"): FaceRow(Rest("0.3"), v03_proto.JSON),
 }
+_BASE64_FACES: dict[Face, FaceRow] = {
+    **FACES,
+    Face("GRPC", "0.3"): FaceRow(Grpc("0.3"), v03_proto.BASE64_PROTOBUF),
+    Face("HTTP+JSON", "0.3"): FaceRow(Rest("0.3"), v03_proto.BASE64_JSON),
+}
+
+
+def rows(*, base64_files: bool = False) -> Mapping[Face, FaceRow]:
+    """The faces as a peer writes them.
+
+    ``base64_files``: over 0.3 gRPC and HTTP+JSON, the peer keeps base64 text where the bytes of a file belong, as
+    the official SDKs for Python, Java and Go do; the text of the specification has bytes there.
+    """
+    return _BASE64_FACES if base64_files else FACES
+
 
 #: Spellings of a binding seen in cards, upper case -> its name.
 _BINDINGS: dict[str, Binding] = {

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from .dialects.base import Dialect
 from .model import Operation, Req, Res, Streaming, StreamResponse, Unary
 from .protocol.messages import NO_HEADERS, Headers
 from .protocol.operations import Binding, Version
@@ -133,8 +134,8 @@ class A2AService(Protocol):
 class PassThrough(Protocol):
     """What a service offers on top when it can take and give message bytes of a dialect undecoded."""
 
-    def passes(self, version: Version, binding: Binding, op: AnyOperation) -> bool:
-        """Whether a message of this operation, as it is on that face, needs no change on its way."""
+    def passes(self, dialect: Dialect, op: AnyOperation) -> bool:
+        """Whether a message of this operation, as it is in that dialect, needs no change on its way."""
         ...
 
     async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:

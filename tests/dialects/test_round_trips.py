@@ -11,16 +11,16 @@ import pytest
 from google.protobuf import json_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET, inspect
+from msgspec import inspect
 
 from dragoman import model
 from dragoman.dialects import v03, v03_proto, v1
 from dragoman.dialects.base import Dialect, Notes
 from dragoman.dialects.losses import LOSSES
-from dragoman.model import OPERATIONS, Operation, Part, Role, TaskState
+from dragoman.model import OPERATIONS, Operation, Part, Role
 from tests.oracle import messages
 
-MANY = settings(max_examples=20, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=15, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 
 WORDS = st.text(string.ascii_letters + 'äß漢😀 "\\{}', max_size=8)
 NAMES = st.text(string.ascii_letters + string.digits + "-_:.", min_size=1, max_size=8)
@@ -39,9 +39,7 @@ TIMES = st.datetimes().map(lambda moment: moment.isoformat(timespec="millisecond
 def parts() -> st.SearchStrategy[Part]:
     common = {"metadata": st.none() | OBJECTS, "filename": st.just("") | NAMES, "media_type": st.just("") | NAMES}
     contents = {"text": WORDS, "raw": st.binary(max_size=8), "url": WORDS, "data": VALUES}
-    return st.one_of(
-        *(st.builds(Part, **{name: content}, **common) for name, content in contents.items())  # type: ignore[arg-type]
-    )
+    return st.one_of(*(st.builds(Part, **{name: content}, **common) for name, content in contents.items()))
 
 
 def structs(kind: type[Any], **given_fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -93,15 +91,15 @@ def _value(info: inspect.Type) -> st.SearchStrategy[Any]:
 
 
 def one_of(kind: type[Any], *members: str) -> st.SearchStrategy[Any]:
+    """A wrapper with one of its members."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    types = {field.name: field.type for field in info.fields}
-    made = [
-        _value(kinds.types[0]).map(lambda value, name=name: kind(**{name: value}))
-        for name in members
-        if isinstance(kinds := types[name], inspect.UnionType)
-    ]
-    return st.one_of(*made)
+    return st.one_of(*(_wrapped(kind, field) for field in info.fields if field.name in members))
+
+
+def _wrapped(kind: type[Any], field: inspect.Field) -> st.SearchStrategy[Any]:
+    assert isinstance(field.type, inspect.UnionType)
+    return st.builds(kind, **{field.name: _value(field.type.types[0])})
 
 
 #: No inline task id in the webhook config of a send: 0.3 has no place for one, and 1.0 leaves it empty.
@@ -126,13 +124,11 @@ REQUESTS: dict[str, st.SearchStrategy[Any]] = {
     "ListTaskPushNotificationConfigs": PAGE,
     "DeleteTaskPushNotificationConfig": structs(model.DeleteTaskPushNotificationConfigRequest),
 }
+#: One operation for each shape of a reply.
 REPLIES: dict[str, st.SearchStrategy[Any]] = {
     "SendMessage": one_of(model.SendMessageResponse, "task", "message"),
     "SendStreamingMessage": EVENT,
-    "SubscribeToTask": EVENT,
     "GetTask": structs(model.Task),
-    "CancelTask": structs(model.Task),
-    "CreateTaskPushNotificationConfig": structs(model.TaskPushNotificationConfig),
     "GetTaskPushNotificationConfig": structs(model.TaskPushNotificationConfig),
     "ListTaskPushNotificationConfigs": structs(model.ListTaskPushNotificationConfigsResponse),
 }
@@ -243,120 +239,3 @@ def test_a_1_0_reply_reads_alike_here_and_in_protobuf(op: str) -> None:
 
 def test_every_row_of_the_loss_table_can_be_looked_up_by_its_name() -> None:
     assert all(name == row.name and row.text for name, row in LOSSES.items())
-
-
-@pytest.mark.parametrize(
-    ("part", "kept"),
-    [
-        (Part(text="x", filename="a", media_type="b/c"), Part(text="x")),
-        (Part(data=[1]), Part(data={"value": [1]})),
-        (Part(raw=b"a", filename="a", media_type="b/c"), Part(raw=b"a", media_type="b/c")),
-        (Part(url="u", metadata={"k": 1}), Part(url="u")),
-    ],
-)
-def test_a_strict_peer_gets_no_key_beyond_its_proto(part: Part, kept: Part) -> None:
-    strict = v03_proto.ProtoJsonDialect(extras=False)
-    message = model.Message(message_id="m", role=Role.USER, parts=(part,))
-    notes = Notes()
-    body = strict.dump_request(model.SEND_MESSAGE, model.SendMessageRequest(message=message), notes)
-    assert set(notes.lost) & {"part-metadata", "file-name"}
-    assert strict.load_request(model.SEND_MESSAGE, body).message.parts == (kept,)
-
-
-@pytest.mark.parametrize("raw", [b"", b"\x00\xff", b"plain text", b"YWJj"])
-@pytest.mark.parametrize(
-    "dialect",
-    [
-        v03_proto.ProtoJsonDialect(bytes_as_base64_text=True),
-        v03_proto.ProtobufDialect(bytes_as_base64_text=True),
-    ],
-)
-def test_file_bytes_may_be_base64_text(dialect: Dialect, raw: bytes) -> None:
-    message = model.Message(message_id="m", role=Role.USER, parts=(Part(raw=raw),))
-    body = dialect.dump_request(model.SEND_MESSAGE, model.SendMessageRequest(message=message))
-    assert dialect.load_request(model.SEND_MESSAGE, body).message.parts == message.parts
-    if len(raw) == 4:
-        assert b"WVdKag" in body or b"WVdKag" in body or b"YWJj" not in body
-
-
-def test_bytes_that_are_no_base64_text_stay_as_they_are() -> None:
-    plain = v03_proto.JSON.dump_reply(
-        model.SEND_MESSAGE,
-        model.SendMessageResponse(
-            message=model.Message(message_id="m", role=Role.AGENT, parts=(Part(raw=b"\x00\x01"),))
-        ),
-    )
-    doubled = v03_proto.ProtoJsonDialect(bytes_as_base64_text=True)
-    reply = doubled.load_reply(model.SEND_MESSAGE, plain)
-    assert reply.message.parts[0].raw == b"\x00\x01"
-
-
-@pytest.mark.parametrize(
-    ("op", "request_"),
-    [
-        (model.GET_TASK, model.GetTaskRequest(id="a/b")),
-        (model.GET_PUSH_CONFIG, model.GetTaskPushNotificationConfigRequest(task_id="t", id="a/b")),
-        (model.LIST_PUSH_CONFIGS, model.ListTaskPushNotificationConfigsRequest(task_id="a/b")),
-    ],
-)
-def test_an_id_with_a_slash_has_no_resource_name(op: Operation[Any, Any], request_: Any) -> None:
-    from dragoman.errors import InvalidParamsError
-
-    with pytest.raises(InvalidParamsError):
-        v03_proto.JSON.dump_request(op, request_)
-    assert v03.JSON.load_request(op, v03.JSON.dump_request(op, request_)) == request_
-
-
-@pytest.mark.parametrize(
-    ("value", "op", "lost"),
-    [
-        (model.GetTaskRequest(id="t", tenant="acme"), model.GET_TASK, ["tenant"]),
-        (model.GetTaskRequest(id="t", history_length=0), model.GET_TASK, ["history-length-zero"]),
-        (model.CancelTaskRequest(id="t", metadata={"a": 1}), model.CANCEL_TASK, ["cancel-metadata"]),
-    ],
-)
-def test_a_loss_is_noted(value: Any, op: Operation[Any, Any], lost: list[str]) -> None:
-    notes = Notes()
-    v03_proto.JSON.dump_request(op, value, notes)
-    assert notes.lost == lost
-
-
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        (b'{"message":{"messageId":"m","role":"user","parts":[]}}', True),
-        (b'{"message":{"kind":"message","content":[]}}', True),
-        (b'{"message":{"content":[{"kind":"text","text":"x"}]}}', True),
-        (b'{"message":{"content":[{"data":{"data":{"kind":1,"parts":2}}}]}}', False),
-        (b'{"message":{"content":[{"text":"x"}]}}', False),
-        (b'{"name":"tasks/t"}', False),
-        (b'{"kind"', False),
-        (b"", False),
-    ],
-)
-def test_a_0_3_caller_is_answered_in_its_own_shape(body: bytes, kind: bool) -> None:
-    answer = v03_proto.JSON.answering(body)
-    assert isinstance(answer, v03.KindDialect) is kind
-    assert answer is v03_proto.JSON or kind
-    task = model.Task(id="t", status=model.TaskStatus(state=TaskState.WORKING))
-    written = answer.dump_reply(model.SEND_MESSAGE, model.SendMessageResponse(task=task))
-    assert (b'"kind":"task"' in written) is kind
-
-
-def test_dialects_that_speak_one_shape_answer_in_it() -> None:
-    for dialect in (v1.JSON, v1.PROTOBUF, v03.JSON, v03_proto.PROTOBUF):
-        assert dialect.answering(b'{"kind":1}') is dialect
-    assert {v1.JSON.version, v1.PROTOBUF.version} == {"1.0"}
-    assert {v03.JSON.version, v03_proto.JSON.version, v03_proto.PROTOBUF.version} == {"0.3"}
-
-
-@pytest.mark.parametrize("dialect", [v03.JSON, v03_proto.JSON, v03_proto.PROTOBUF])
-def test_what_has_no_content_is_our_own_mistake(dialect: Dialect) -> None:
-    from dragoman.errors import InternalError
-
-    empty = model.Message(message_id="m", role=Role.AGENT, parts=(Part(),))
-    assert empty.parts[0].data is UNSET
-    with pytest.raises(InternalError):
-        dialect.dump_reply(model.SEND_MESSAGE, model.SendMessageResponse(message=empty))
-    with pytest.raises(InternalError):
-        dialect.dump_reply(model.SEND_STREAMING_MESSAGE, model.StreamResponse())

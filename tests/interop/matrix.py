@@ -38,6 +38,14 @@ async def run(
     return sorted(runner.results, key=lambda result: place[result.cell])
 
 
+def _refusals(cell: Cell) -> list[str]:
+    """What a gateway refuses by design where the versions differ, as STEP=ERROR."""
+    if cell.client.face.version == cell.agent.face.version:
+        return []
+    refused = ["push-*=PushNotificationNotSupported"]
+    return [*refused, "list-tasks=UnsupportedOperation"] if cell.agent.face.version == "0.3" else refused
+
+
 class _Runner:
     def __init__(self, pythons: Mapping[str, Path], steps: Sequence[str], deadline: float, progress: Progress) -> None:
         self.results: list[Result] = []
@@ -71,9 +79,10 @@ class _Runner:
 
     def _command(self, cell: Cell, target: stacks.Target) -> list[str]:
         if cell.client.party == OURS.name:
-            return ours.client(target.url, cell.client, self._steps)
+            return ours.client(target.url, cell.client, PARTIES[cell.agent.party], self._steps)
         peer = PARTIES[cell.client.party]
         command = [str(self._pythons[peer.name]), str(peer.home / "client.py"), target.url]
         command += ["--version", cell.client.face.version, "--binding", cell.client.face.binding]
         command += [argument for step in self._steps for argument in ("--step", step)]
+        command += [argument for refusal in _refusals(cell) for argument in ("--refused", refusal)]
         return command + [argument for pair in target.via.items() for argument in ("--via", "=".join(pair))]

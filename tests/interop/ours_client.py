@@ -169,8 +169,10 @@ async def main() -> int:
     given = options()
     connect: Any = importlib.import_module("dragoman").connect
     try:
-        async with connect(given.url, version=given.version, binding=given.binding) as client:
-            return await report.run(Ours(client, given), given.only)
+        async with connect(
+            given.url, version=given.version, binding=given.binding, base64_files=given.base64_files
+        ) as client:
+            return await report.run(Ours(client, given), given)
     except Exception as error:
         report.broken(f"{type(error).__name__}: {error}")
     return 1

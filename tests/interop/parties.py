@@ -30,6 +30,7 @@ class Party:
     name: str
     label: str
     faces: tuple[Face, ...]
+    base64_files: bool = False  # keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON
 
     @property
     def home(self) -> Path:
@@ -37,8 +38,8 @@ class Party:
 
 
 PEERS = (
-    Party("a2a_sdk_03", "a2a-sdk 0.3.26", V03),
-    Party("a2a_sdk_1", "a2a-sdk 1.3.0", V10 + V03),
+    Party("a2a_sdk_03", "a2a-sdk 0.3.26", V03, base64_files=True),
+    Party("a2a_sdk_1", "a2a-sdk 1.3.0", V10 + V03, base64_files=True),
 )
 OURS = Party("dragoman", "Dragoman", V10 + V03)
 PARTIES = {party.name: party for party in (*PEERS, OURS)}

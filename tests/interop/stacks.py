@@ -72,7 +72,7 @@ async def stack(group: Group, pythons: Mapping[str, Path]) -> AsyncIterator[Targ
         if group.upstream is None:
             yield Target(ready["url"], near=[http, grpc])
             return
-        command = ours.gateway(ready["card"], group.upstream)
+        command = ours.gateway(ready["card"], PARTIES[group.agent], group.upstream)
         gateway = await running.enter_async_context(server(command, logs / "gateway.log"))
         target = await _recorded(gateway, running)
         target.far = [http, grpc]

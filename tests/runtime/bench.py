@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from dragoman.errors import UnsupportedOperationError
 from dragoman.model import (
     CANCEL_TASK,
     GET_TASK,
@@ -27,6 +28,7 @@ from dragoman.model import (
     StreamResponse,
     SubscribeToTaskRequest,
     Task,
+    TaskState,
 )
 from dragoman.runtime.agent import Agent, Handler
 from dragoman.runtime.engine import Engine
@@ -103,6 +105,14 @@ class Bench:
 
     async def cancel(self, task: str) -> Task:
         return await self.engine.call(CANCEL_TASK, CancelTaskRequest(id=task), self.ctx)
+
+    async def outcome(self, task: str) -> TaskState:
+        """The state in which a task settles, however soon."""
+        try:
+            await drain(await self.subscribe(task))
+        except UnsupportedOperationError:
+            pass  # it was final already
+        return (await self.get(task)).status.state
 
     def as_caller(self, name: str = "", *, tenant: str = "", **more: Any) -> Bench:
         """The same engine for somebody else."""

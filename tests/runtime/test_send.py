@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.errors import (
     A2AError,
@@ -21,15 +22,18 @@ from dragoman.errors import (
 from dragoman.model import (
     SEND_MESSAGE,
     AgentExtension,
+    GetTaskRequest,
     Message,
     Part,
     Role,
     SendMessageRequest,
+    Task,
     TaskState,
+    Unary,
 )
 from dragoman.runtime.agent import Turn, as_parts, data, file_bytes, file_url, text
 from dragoman.runtime.lifecycle import LifecycleError
-from tests.runtime.bench import Open
+from tests.runtime.bench import Open, card
 
 
 async def echo(turn: Turn) -> None:
@@ -194,8 +198,7 @@ async def test_an_immediate_send_returns_as_soon_as_the_task_exists(bench: Open)
     assert task.status.state is TaskState.WORKING
     assert (await b.list()).tasks[0].id == task.id
     go.set()
-    stream_end = await b.cancel_or_wait(task.id)
-    assert stream_end is TaskState.COMPLETED
+    assert await b.outcome(task.id) is TaskState.COMPLETED
 
 
 async def test_a_blocking_send_waits_through_progress(bench: Open) -> None:
@@ -229,7 +232,7 @@ async def test_a_caller_that_goes_away_cancels_nothing(bench: Open) -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     go.set()
-    assert await b.cancel_or_wait(ids[0]) is TaskState.COMPLETED
+    assert await b.outcome(ids[0]) is TaskState.COMPLETED
     assert len((await b.get(ids[0])).artifacts) == 1
 
 
@@ -248,7 +251,7 @@ async def test_a_deadline_ends_the_wait_and_not_the_task(bench: Open) -> None:
         await b.send()
     b.ctx.deadline = None
     go.set()
-    assert await b.cancel_or_wait(ids[0]) is TaskState.COMPLETED
+    assert await b.outcome(ids[0]) is TaskState.COMPLETED
 
 
 async def test_the_server_makes_ids_that_differ(bench: Open) -> None:
@@ -351,7 +354,7 @@ async def test_a_resumed_task_is_working_at_once(bench: Open) -> None:
     with pytest.raises(UnsupportedOperationError):
         await b.send(task=first.id)
     go.set()
-    assert await b.cancel_or_wait(first.id) is TaskState.COMPLETED
+    assert await b.outcome(first.id) is TaskState.COMPLETED
 
 
 async def test_a_follow_up_waits_for_the_end_of_the_handler_that_asked(bench: Open) -> None:
@@ -410,7 +413,7 @@ async def test_a_handler_goes_on_by_itself_once_the_credential_is_there(bench: O
     first = await b.send()
     assert first.status.state is TaskState.AUTH_REQUIRED
     credential.set()
-    assert await b.cancel_or_wait(first.id) is TaskState.COMPLETED
+    assert await b.outcome(first.id) is TaskState.COMPLETED
 
 
 async def test_an_unknown_task_is_not_found(bench: Open) -> None:
@@ -465,7 +468,7 @@ async def test_chunks_are_joined_and_artifacts_replaced(bench: Open) -> None:
         made = await turn.artifact("a", append=False)
         await turn.artifact("b", artifact_id=made, append=True, name="letters", metadata={"n": 2})
         await turn.artifact("old", artifact_id="other")
-        await turn.artifact(["new", "er"] and [text("new"), text("er")], artifact_id="other")
+        await turn.artifact([text("new"), text("er")], artifact_id="other")
 
     letters, other = (await bench(handler).send()).artifacts
     assert [part.text for part in letters.parts] == ["a", "b"]
@@ -557,10 +560,7 @@ async def test_user_code_runs_in_a_task_of_its_own_where_timeouts_work(bench: Op
 async def test_a_stated_media_type_must_be_one_that_the_card_lists(
     bench: Open, modes: tuple[str, ...], media_type: str, refused: bool
 ) -> None:
-    b = bench(echo)
-    from msgspec.structs import replace  # noqa: PLC0415
-
-    b = bench(echo, card=replace(b.engine.card, default_input_modes=modes))
+    b = bench(echo, card=replace(card(), default_input_modes=modes))
     message = Message(message_id="m", role=Role.USER, parts=(file_bytes(b"x", media_type=media_type),))
     request = SendMessageRequest(message=message)
     if refused:
@@ -622,8 +622,6 @@ async def test_closing_leaves_a_task_that_waits_for_somebody_as_it_is(bench: Ope
 
 
 async def test_an_unknown_operation_is_refused(bench: Open) -> None:
-    from dragoman.model import GetTaskRequest, Task, Unary  # noqa: PLC0415
-
     b = bench(echo)
     with pytest.raises(A2AError) as caught:
         await b.engine.call(Unary("Nonsense", GetTaskRequest, Task), GetTaskRequest(id="x"), b.ctx)

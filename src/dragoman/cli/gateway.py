@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ..client.connect import connect
-from ..faces import Face
+from ..faces import Face, rows
 from ..gateway.gateway import Gateway
 from ..server.app import A2AApp
 from .hosting import host
@@ -29,6 +29,8 @@ def gateway(
     bearer: str = "",
     forward: tuple[str, ...] = (),
     strict: bool = False,
+    base64_files: bool = False,
+    upstream_base64_files: bool = False,
     json: bool = False,
 ) -> None:
     """Stand in front of an A2A agent, so that any A2A client can talk to it.
@@ -61,6 +63,11 @@ def gateway(
         Name of a further header field of the caller that goes on to the agent; may be repeated.
     strict
         Take a request that names no version as 0.3 even if its method or route is one of 1.0.
+    base64_files
+        Callers keep base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, as the SDKs for Python, Java
+        and Go do.
+    upstream_base64_files
+        The agent does so.
     json
         Print the URLs of all faces as one JSON line.
     """
@@ -73,6 +80,7 @@ def gateway(
             version=wanted.version if wanted else None,
             binding=wanted.binding if wanted else None,
             headers=credentials(header, bearer),
+            base64_files=upstream_base64_files,
             on_note=lambda note: say(f"note: {note}", style="yellow"),
         )
         async with client:
@@ -84,6 +92,7 @@ def gateway(
                 public_url=public_url,
                 trusted_proxies=trusted_proxy,
                 lenient=not strict,
+                rows=rows(base64_files=base64_files),
             )
             title = f"{client.card.name} ({client.face} at {client.interface.url}) on every face"
             extra = {"upstream": {"face": str(client.face), "url": client.interface.url}}

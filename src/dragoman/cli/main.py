@@ -75,6 +75,8 @@ def run(arguments: Sequence[str]) -> int:
 def _missing(error: ImportError) -> int:
     """A part of ours is never missing, so what cannot be imported belongs to an extra."""
     cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
+    if (cause.name or "").startswith("dragoman"):
+        raise error
     complain(f"{cause.name or cause} is not installed", hint="Try: pip install 'dragoman[all]'")
     return USAGE
 

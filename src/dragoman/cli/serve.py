@@ -12,6 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ..errors import ConfigError
+from ..faces import rows
 from ..runtime.agent import Agent
 from ..runtime.engine import Engine
 from ..server.app import A2AApp
@@ -30,6 +31,7 @@ def serve(
     public_url: str = "",
     trusted_proxy: tuple[str, ...] = (),
     lenient: bool = False,
+    base64_files: bool = False,
     json: bool = False,
 ) -> None:
     """Serve a Python agent on all six faces.
@@ -54,13 +56,24 @@ def serve(
         Address or network of a proxy whose Forwarded and X-Forwarded-* headers count.
     lenient
         Let an unambiguous method name or route decide when a request names no version.
+    base64_files
+        Callers keep base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, as the SDKs for Python, Java
+        and Go do.
     json
         Print the URLs of all faces as one JSON line.
     """
     agent = load_agent(target)
     faces = chosen_faces(versions, bindings)
     engine = Engine(agent, MemoryStore())
-    app = A2AApp(engine, agent.card, faces=faces, public_url=public_url, trusted_proxies=trusted_proxy, lenient=lenient)
+    app = A2AApp(
+        engine,
+        agent.card,
+        faces=faces,
+        public_url=public_url,
+        trusted_proxies=trusted_proxy,
+        lenient=lenient,
+        rows=rows(base64_files=base64_files),
+    )
     run_async(_serve(app, engine, target, host_, port, json))
 
 

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, TypedDict, Unpack
 
 from .. import model as m
+from ..dialects.base import Dialect
 from ..errors import A2AError, ConfigError, PushNotificationNotSupportedError, UnsupportedOperationError
 from ..faces import Face
 from ..model import Req, Res, Streaming, Unary
@@ -104,6 +105,11 @@ class Client:
         return self._remote.candidate.face
 
     @property
+    def dialect(self) -> Dialect:
+        """The shape of messages over :attr:`face`, which :meth:`exchange` takes and gives."""
+        return self._remote.remote.dialect
+
+    @property
     def interface(self) -> m.AgentInterface:
         """The interface in use, its url as it is called."""
         return self._remote.candidate.interface
@@ -113,6 +119,11 @@ class Client:
         if not isinstance(self.service, Interfaces):
             raise ConfigError("This client is not one of a remote agent: it has no interface")
         return self.service
+
+    @property
+    def tenant(self) -> str:
+        """The tenant that is written into every request, empty if none is."""
+        return self._remote.remote.tenant
 
     # -- A2AService, and bytes
 

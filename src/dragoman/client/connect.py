@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..errors import ConfigError
-from ..faces import ALL_FACES, FACES, Candidate, Face, interfaces, read_binding
+from ..faces import ALL_FACES, Candidate, Face, FaceRow, interfaces, read_binding, rows
 from ..model import AgentCard, AgentInterface
 from ..protocol.grpc import Grpc
 from ..protocol.messages import Header
@@ -64,6 +64,7 @@ class Settings:
     tenant: str | None
     rebase: bool
     check_card: bool
+    rows: Mapping[Face, FaceRow]
     behaviour: Behaviour
     note: Note
 
@@ -86,6 +87,7 @@ def connect(
     rebase: bool = True,
     check_card: bool = True,
     lenient: bool = True,
+    base64_files: bool = False,
     resume: Resume = Resume(),  # noqa: B008 - immutable
     on_note: Note | None = None,
 ) -> Connecting:
@@ -96,8 +98,9 @@ def connect(
     ``credential_origins`` (as ``https://host:port``). ``proxy``: url of a proxy; the environment's are not used.
     ``extensions``: URIs to activate. ``tenant``: instead of the interface's. ``rebase``: call the given origin where
     the card's url cannot be right. ``check_card``: refuse calls whose capability the card does not declare.
-    ``lenient``: read what breaks the specification but can be understood; else ``PeerError``. ``resume``: how broken
-    streams are taken up again. ``on_note``: is told, in words, what was forgiven and decided.
+    ``lenient``: read what breaks the specification but can be understood; else ``PeerError``. ``base64_files``: the
+    agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, see :func:`dragoman.faces.rows`.
+    ``resume``: how broken streams are taken up again. ``on_note``: is told, in words, what was forgiven and decided.
 
     Raises ``ConfigError`` if no interface of the card fits, and what :func:`dragoman.client.resolve.resolve` raises.
     No connection to the interface itself is made before the first call.
@@ -119,6 +122,7 @@ def connect(
         tenant=tenant,
         rebase=rebase,
         check_card=check_card,
+        rows=rows(base64_files=base64_files),
         behaviour=Behaviour(reply=timeouts.reply, lenient=lenient, resume=resume, note=on_note),
         note=on_note or _quiet,
     )
@@ -238,7 +242,7 @@ class _Builder:
         tenant = interface.tenant if settings.tenant is None else settings.tenant
         return Remote(
             face,
-            FACES[face].dialect,
+            settings.rows[face].dialect,
             self._transport(face, interface.url, trusted, tenant),
             tenant=tenant,
             extensions=settings.extensions,
@@ -247,7 +251,8 @@ class _Builder:
         )
 
     def _transport(self, face: Face, url: str, trusted: bool, tenant: str) -> Transport:
-        settings, codec = self._settings, FACES[face].codec
+        settings = self._settings
+        codec = settings.rows[face].codec
         tls = settings.tls if trusted else settings.tls.without_identity()
         headers: list[Header] = [(VERSION_HEADER.encode(), face.version.encode())]
         if trusted:

@@ -21,11 +21,11 @@ from typing import Any
 import msgspec
 
 from ..dialects.base import Dialect, Notes
-from ..errors import ConfigError, PeerError, UnsupportedOperationError
+from ..errors import ConfigError, MethodNotFoundError, PeerError, UnsupportedOperationError
 from ..faces import Face
 from ..model import Operation, Req, Res, Streaming, Unary
 from ..protocol.messages import Header
-from ..protocol.operations import EXTENSIONS_HEADER, WIRE, Version
+from ..protocol.operations import EXTENSIONS_HEADER, VERSIONS, WIRE, Version
 from ..service import AnyOperation, ByteStream, Context, EventStream
 from .events import RemoteStream
 from .options import Resume
@@ -67,9 +67,9 @@ class Remote:
     ) -> None:
         self.face = face
         self.behaviour = behaviour
-        self._dialect = dialect
+        self.dialect = dialect
         self._transport = transport
-        self._tenant = tenant if face.version == "1.0" else ""
+        self.tenant = tenant if face.version == "1.0" else ""
         self._extensions = extensions
         self._asking = (extensions_header(face.version, extensions),) if extensions else ()
         self._trusted = trusted
@@ -80,12 +80,16 @@ class Remote:
         """See ``A2AService.call``. Raises ``UnsupportedOperationError`` without a call if the version has no such
         operation."""
         body = self._body(op, request)
-        raw = await self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+        try:
+            raw = await self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+        except MethodNotFoundError as error:
+            self._doubt(op, error)
+            raise
         if not self._reading:
-            reply: Res = self._dialect.load_reply(op, raw)
+            reply: Res = self.dialect.load_reply(op, raw)
             return reply
         notes = Notes()
-        reply = self._dialect.load_reply(op, raw, notes)
+        reply = self.dialect.load_reply(op, raw, notes)
         self.read(op, notes)
         return reply
 
@@ -109,7 +113,7 @@ class Remote:
 
     def load(self, op: Operation[Req, Res], raw: bytes, notes: Notes) -> Res:
         """Read one message of a stream."""
-        reply: Res = self._dialect.load_reply(op, raw, notes)
+        reply: Res = self.dialect.load_reply(op, raw, notes)
         return reply
 
     def read(self, op: AnyOperation, notes: Notes) -> None:
@@ -126,14 +130,24 @@ class Remote:
     async def aclose(self) -> None:
         await self._transport.aclose()
 
+    def _doubt(self, op: AnyOperation, error: MethodNotFoundError) -> None:
+        """Say that a peer which does not know a name of its card's version may speak the other one."""
+        other = next(version for version in VERSIONS if version != self.face.version)
+        hint = (
+            f"{op.name} is unknown to the peer over {self.face}; if all are, it speaks {other}: pin version={other!r}"
+        )
+        error.add_note(hint)
+        if self.behaviour.note is not None:
+            self.behaviour.note(hint)
+
     def _body(self, op: AnyOperation, request: Any) -> bytes:
         if op.name not in self._wire:
             raise UnsupportedOperationError(
                 f"{op.name} does not exist in {self.face.version}, which this interface speaks"
             )
-        if self._tenant and request.tenant != self._tenant:
-            request = msgspec.structs.replace(request, tenant=self._tenant)
-        return self._dialect.dump_request(op, request)
+        if self.tenant and request.tenant != self.tenant:
+            request = msgspec.structs.replace(request, tenant=self.tenant)
+        return self.dialect.dump_request(op, request)
 
     def _time(self, ctx: Context) -> float:
         if ctx.deadline is None:

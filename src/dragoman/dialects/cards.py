@@ -171,8 +171,9 @@ def _security(card: Tree, r: Reading) -> None:
 
 def _merge_requirements(holder: Tree, split: dict[str, tuple[str, ...]]) -> None:
     """``security`` of 0.3 (and of 1.0 samples) and ``securityRequirements`` into the latter."""
-    both = [*(holder.get("securityRequirements") or ()), *(holder.pop("security", None) or ())]
-    holder["securityRequirements"] = up_requirements(both, split)
+    both = [holder.get("securityRequirements"), holder.pop("security", None)]
+    listed = [each for requirements in both if type(requirements) is list for each in requirements]
+    holder["securityRequirements"] = up_requirements(listed, split)
 
 
 # Writing

@@ -80,10 +80,10 @@ def _one_flow_each(name: str, member: str, content: Tree) -> Tree:
     }
 
 
-def up_requirements(requirements: Any, split: Split) -> list[Any]:
+def up_requirements(requirements: list[Any], split: Split) -> list[Any]:
     """Requirements of either shape to the wrapped one, alternatives added for schemes that were split."""
     out: list[Any] = []
-    for requirement in requirements if type(requirements) is list else ():
+    for requirement in requirements:
         if type(requirement) is not dict:
             continue
         schemes = requirement.get("schemes")

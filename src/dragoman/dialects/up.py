@@ -234,7 +234,7 @@ def _status_update(e: Any, r: Reading) -> Any:
     state = e["status"] = status(e.get("status"), r)
     if e.pop("final", False) is True:
         r.notes.final = True
-        if type(state) is dict and state.get("state") in _GOING_ON:
+        if type(state) is dict and type(word := state.get("state")) is str and word in _GOING_ON:
             r.lose("early-final")
     return e
 

@@ -174,3 +174,6 @@ def _parser(message: str) -> Callable[[bytes], Any]:
 
 JSON = ProtoJsonDialect()
 PROTOBUF = ProtobufDialect()
+#: The same for peers that keep base64 text in the bytes of a file.
+BASE64_JSON = ProtoJsonDialect(bytes_as_base64_text=True)
+BASE64_PROTOBUF = ProtobufDialect(bytes_as_base64_text=True)

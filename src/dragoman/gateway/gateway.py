@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from ..client.client import Client
+from ..dialects.base import Dialect
 from ..errors import PushNotificationNotSupportedError, TaskNotFoundError
-from ..faces import FACES, Face
 from ..model import (
     CREATE_PUSH_CONFIG,
     DELETE_PUSH_CONFIG,
@@ -36,7 +36,6 @@ from ..model import (
     TaskPushNotificationConfig,
     Unary,
 )
-from ..protocol.operations import Binding, Version
 from ..service import AnyOperation, ByteStream, Context, EventStream
 from .forwarding import forward, forwarded_names
 
@@ -54,8 +53,6 @@ class Gateway:
     def __init__(self, client: Client, *, forwarded: Iterable[str] = ()) -> None:
         self._client = client
         self._names = forwarded_names(client.card, forwarded)
-        self._dialect = FACES[client.face].dialect
-        self._tenant = client.interface.tenant
 
     @property
     def card(self) -> AgentCard:
@@ -80,11 +77,11 @@ class Gateway:
         self._inward(outward, ctx)
         return stream
 
-    def passes(self, version: Version, binding: Binding, op: AnyOperation) -> bool:
+    def passes(self, dialect: Dialect, op: AnyOperation) -> bool:
         """Whether bytes may pass: one dialect on both sides, no tenant to write in, no card to rewrite."""
-        if self._tenant or op is GET_EXTENDED_AGENT_CARD:
+        if op is GET_EXTENDED_AGENT_CARD or self._client.tenant:
             return False
-        return FACES[Face(binding, version)].dialect is self._dialect
+        return dialect is self._client.dialect
 
     async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
         """As ``PassThrough.exchange``."""

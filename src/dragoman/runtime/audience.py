@@ -24,10 +24,13 @@ Answer = Task | Message
 class Audience:
     """Who waits for and who watches one task."""
 
-    feed: Feed | None = None
-    _waiters: tuple[asyncio.Future[Answer], ...] = ()
-    _first: asyncio.Future[Message | None] | None = None
-    _timer: asyncio.TimerHandle | None = None
+    __slots__ = ("_first", "_timer", "_waiters", "feed")
+
+    def __init__(self) -> None:
+        self.feed: Feed | None = None
+        self._waiters: tuple[asyncio.Future[Answer], ...] = ()
+        self._first: asyncio.Future[Message | None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def empty(self) -> bool:

@@ -60,24 +60,40 @@ STOPPED_TEXT = "The agent was shut down before it could finish this task."
 class Run(Audience):
     """One task at work; ``draft`` is None until the agent makes the task exist."""
 
-    draft: Draft | None = None
-    #: Whether the store is behind.
-    dirty = False
-    #: How much history the stream that began the task wants to see.
-    opening_history: int | None = None
-    #: A config to keep as soon as the task exists.
-    webhook: TaskPushNotificationConfig | None = None
-    _turn: Turn | None = None
-    _runner: asyncio.Task[None] | None = None
-    _stop: TaskState | None = None
-    _started = False
-    _said = False
+    __slots__ = (
+        "_runner",
+        "_said",
+        "_started",
+        "_stop",
+        "_turn",
+        "context_id",
+        "dirty",
+        "draft",
+        "id",
+        "opening_history",
+        "owner",
+        "runs",
+        "webhook",
+    )
 
-    def __init__(self, runs: Runs, owner: Owner, id: str, context_id: str) -> None:
+    def __init__(self, runs: Runs, owner: Owner, id: str, context_id: str, draft: Draft | None = None) -> None:
+        super().__init__()
         self.runs = runs
         self.owner = owner
         self.id = id
         self.context_id = context_id
+        self.draft = draft
+        #: Whether the store is behind.
+        self.dirty = False
+        #: How much history the stream that began the task wants to see.
+        self.opening_history: int | None = None
+        #: A config to keep as soon as the task exists.
+        self.webhook: TaskPushNotificationConfig | None = None
+        self._turn: Turn | None = None
+        self._runner: asyncio.Task[None] | None = None
+        self._stop: TaskState | None = None
+        self._started = False
+        self._said = False
 
     # -- what the engine asks for ------------------------------------------------------------------------------
 
@@ -200,19 +216,18 @@ class Run(Audience):
         status = TaskStatus(state=state, message=message, timestamp=self.runs.clock())
         draft.move(status)
         feed = self.feed
+        self.dirty = True
         if is_settled(state):
             await self.runs.store.save(self.owner, draft.snapshot())
             self.dirty = False
             if feed is not None:
                 feed.publish(self._status_event(status))
             self._settle(draft)
-        else:
-            self.dirty = True
-            if feed is not None:
-                self.disarm()
-                feed.publish(self._status_event(status))
-                if feed.full:
-                    await feed.room()
+        elif feed is not None:
+            self.disarm()
+            feed.publish(self._status_event(status))
+            if feed.full:
+                await feed.room()
 
     async def put(self, draft: Draft, artifact: Artifact, append: bool, last_chunk: bool) -> None:
         """Give the task an artifact or a chunk of one."""
@@ -250,11 +265,7 @@ class Run(Audience):
 
     def _leave(self) -> None:
         self._runner = self._turn = self._stop = None
-        if self.feed is None and not self._waiters:  # as nearly always
-            self.runs.live.pop(self.id, None)
-        elif self.draft is not None and self.draft.terminal:
-            self._settle(self.draft)  # again, if a cancellation came between the store and those who wait
-            self.runs.release(self)
+        self.runs.release(self)
 
     async def _finish(self, turn: Turn) -> None:
         """The handler returned and left the task at work, or never made one."""
@@ -291,6 +302,10 @@ class Run(Audience):
         """Whoever waits must hear of an end, also when the store fails."""
         try:
             await ending
+            if self.dirty and self.draft is not None and self.draft.settled:  # an end that was not stored
+                await self.runs.store.save(self.owner, self.draft.snapshot())
+                self.dirty = False
+                self._settle(self.draft)
         except Exception:
             log.exception("The end of task %s could not be stored", self.id)
             self.tell_error(InternalError())

@@ -62,8 +62,7 @@ class Runs:
             task = await self.store.get(owner, task_id)
             run = self.live.get(task_id)  # somebody may have been faster
             if run is None and task is not None:
-                run = Run(self, owner, task.id, task.context_id)
-                run.draft = Draft.of(task)
+                run = Run(self, owner, task.id, task.context_id, Draft.of(task))
         if run is None or run.draft is None or run.owner != owner:
             raise not_found(task_id)
         return run, run.draft

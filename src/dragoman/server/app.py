@@ -24,7 +24,7 @@ from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, Headers, HttpRequest, HttpResponse, Rejected
 from ..protocol.operations import EXTENSIONS_HEADER, GRPC_SERVICE, VERSIONS, Binding, Version
-from ..protocol.refusals import MessageTooLargeError
+from ..protocol.refusals import MessageTooLargeError, VerbNotAllowedError
 from ..service import A2AService, Context
 from .asgi import (
     BodyTooLargeError,
@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 _GRPC_PATHS: dict[str, Version] = {f"/{name}/": version for version, name in GRPC_SERVICE.items()}
 _EXTENSIONS, _X_EXTENSIONS = (EXTENSIONS_HEADER[version].encode() for version in VERSIONS)
 _NOTIFICATION = HttpResponse(204)
+_ROOT = ("/", "")  # where JSON-RPC is
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +181,14 @@ class A2AApp:
             return await read_body(receive, limit)
         except BodyTooLargeError:
             error = MessageTooLargeError(f"The request body is larger than {limit} bytes")
-            raise Refused(self._spokesman(binding, request).write_error(error)) from None
+            raise Refused(_spokesman(binding, request).write_error(error)) from None
 
     def _read(self, binding: Binding, request: HttpRequest) -> tuple[Face, Call]:
         """Find out in which version to read the request, and read it."""
         header, query = request.headers.get(b"a2a-version"), _query_version(request.query)
         served = self._versions_at(binding, request.path)
         if not served:
-            raise Refused(self._spokesman(binding, request).write_error(_not_here(binding)))
+            raise Refused(_spokesman(binding, request).write_error(self._not_here(binding, request.path)))
         if self._lenient and not asked(header, query):
             return self._read_as(binding, served, request)
         try:
@@ -198,9 +199,16 @@ class A2AApp:
 
     def _versions_at(self, binding: Binding, path: str) -> tuple[Version, ...]:
         """A gRPC service is an interface of one version; the other bindings share their URL."""
+        if binding == "HTTP+JSON" and path in _ROOT:
+            return ()
         served = self._served.get(binding, ())
         named = _grpc_version(path) if binding == "GRPC" else None
         return served if named is None else tuple(version for version in served if version == named)
+
+    def _not_here(self, binding: Binding, path: str) -> MethodNotFoundError:
+        if path in _ROOT and "JSONRPC" in self._served:
+            return VerbNotAllowedError("JSON-RPC calls are POST requests", allow=("POST",))
+        return MethodNotFoundError(f"The {binding} binding is not served here; the agent card lists what is")
 
     def _read_as(self, binding: Binding, versions: tuple[Version, ...], request: HttpRequest) -> tuple[Face, Call]:
         """Read the request in the first version that knows its name; else the last one's complaint stands."""
@@ -217,15 +225,11 @@ class A2AApp:
 
     def _refused_version(self, binding: Binding, request: HttpRequest, error: A2AError) -> Refused:
         """A version error is answered in the 1.0 shape, under the request's id if that can be read."""
-        codec = self._spokesman(binding, request)
+        codec = FACES[Face(binding, _grpc_version(request.path) or "1.0")].codec
         try:
             return Refused(codec.write_error(error, codec.read_id(request)))
         except Rejected as rejected:
             return Refused(codec.write_error(rejected.error, rejected.id))
-
-    def _spokesman(self, binding: Binding, request: HttpRequest) -> Codec:
-        """The codec that answers a request whose version is not known."""
-        return FACES[Face(binding, _grpc_version(request.path) or "1.0")].codec
 
     def _context(self, face: Face, codec: Codec, call: Call, headers: Headers) -> Context:
         ctx = Context(version=face.version, binding=face.binding, tenant=call.tenant, headers=headers)
@@ -246,7 +250,7 @@ def _by_binding(faces: Iterable[Face]) -> dict[Binding, tuple[Version, ...]]:
 
 
 def _binding_of(request: HttpRequest) -> Binding:
-    if request.path in ("/", "") and request.method == "POST":
+    if request.path in _ROOT and request.method == "POST":
         return "JSONRPC"
     if request.headers.get(b"content-type").startswith(b"application/grpc") or _grpc_version(request.path):
         return "GRPC"
@@ -255,6 +259,17 @@ def _binding_of(request: HttpRequest) -> Binding:
 
 def _grpc_version(path: str) -> Version | None:
     return next((version for prefix, version in _GRPC_PATHS.items() if path.startswith(prefix)), None)
+
+
+def _spokesman(binding: Binding, request: HttpRequest) -> Codec:
+    """The codec that answers a request which is not read: that of the version it asks for, if there is such a one."""
+    version = _grpc_version(request.path)
+    if version is None:
+        try:
+            version = negotiate(request.headers.get(b"a2a-version"), _query_version(request.query), VERSIONS)
+        except VersionNotSupportedError:
+            version = "1.0"
+    return FACES[Face(binding, version)].codec
 
 
 def _query_version(query: str) -> str:
@@ -271,7 +286,3 @@ def _extensions(headers: Headers) -> tuple[str, ...]:
         return ()
     listed = current + b"," + old
     return tuple(dict.fromkeys(uri for part in listed.decode("latin-1").split(",") if (uri := part.strip())))
-
-
-def _not_here(binding: Binding) -> MethodNotFoundError:
-    return MethodNotFoundError(f"The {binding} binding is not served here; the agent card lists what is")

@@ -20,12 +20,17 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _SAFE = "/:@!$&'()*+,;=~"  # what a path segment may hold unencoded (RFC 3986 §3.3)
 
 
 class BodyTooLargeError(Exception):
     """Raised when a request body grows beyond its limit."""
+
+
+class ClientDisconnectedError(OSError):
+    """Raised by ``send()`` when the client is gone (ASGI 2.4)."""
 
 
 class DisconnectedError(Exception):

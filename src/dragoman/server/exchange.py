@@ -110,8 +110,8 @@ class Exchange:
         return self._add_headers(response)
 
     async def _reply(self, op: Unary[Any, Any]) -> bytes:
-        passing = self.desk.passing
-        if passing is not None and passing.passes(self.face.version, self.face.binding, op):
+        passing = self._passing(op)
+        if passing is not None:
             return await passing.exchange(op, self.call.body, self.ctx)
         reply = await self.desk.service.call(op, self._load(), self.ctx)
         if isinstance(reply, AgentCard):
@@ -119,6 +119,13 @@ class Exchange:
         body = self.answering.dump_reply(op, reply, self.notes)
         self._count_losses()
         return body
+
+    def _passing(self, op: AnyOperation) -> PassThrough | None:
+        """The service, if it takes this call's bytes undecoded; a variant of the dialect is always decoded."""
+        passing, dialect = self.desk.passing, self.dialect
+        if passing is None or not passing.passes(dialect, op):
+            return None
+        return passing if dialect.answering(self.call.body) is dialect else None
 
     def _load(self) -> Any:
         request = self.dialect.load_request(self.op, self.call.body, self.notes)
@@ -145,8 +152,8 @@ class Exchange:
             await stream.aclose()
 
     async def _open(self, op: Streaming[Any]) -> tuple[Stream[Any], Callable[[Any], bytes]]:
-        passing = self.desk.passing
-        if passing is not None and passing.passes(self.face.version, self.face.binding, op):
+        passing = self._passing(op)
+        if passing is not None:
             return await passing.exchange_stream(op, self.call.body, self.ctx), bytes
         stream = await self.desk.service.stream(op, self._load(), self.ctx)
         return stream, self._dump_event

@@ -4,38 +4,34 @@
         print(server.url)
         await server.wait_closed()
 
-uvicorn owns the listening socket, TLS, HTTP/1.1, the lifespan protocol and the graceful end; ``front`` puts
-our HTTP/2 behind the same port, because gRPC needs one that lets no stream hold up another
-(docs/decisions/0001-http-server.md). Nothing here touches signals or makes a loop: whoever calls ``serve``
-decides when it ends.
+HTTP/1.1 and HTTP/2 stand behind one port (``front``), both ours: no server library at hand lets gRPC streams wait
+alone, and none is as fast (docs/decisions/0001-http-server.md). Nothing here touches signals or makes a loop: whoever
+calls ``serve`` decides when it ends.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
+import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from email.utils import formatdate
 from pathlib import Path
-from typing import Any
-
-import uvicorn
+from typing import Any, Protocol
 
 from ..errors import ConfigError
-from .front import front
+from .asgi import App
+from .front import Front
+from .lifespan import Lifespan
 
-__all__ = ["App", "Limits", "Server", "TlsFiles", "serve"]
+__all__ = ["Limits", "Server", "TlsFiles", "serve"]
 
-App = Callable[
-    [
-        MutableMapping[str, Any],
-        Callable[[], Awaitable[MutableMapping[str, Any]]],
-        Callable[[MutableMapping[str, Any]], Awaitable[None]],
-    ],
-    Awaitable[None],
-]
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +47,11 @@ class Limits:
     head_timeout: float = 10.0  # from its first octet to its last; also the time to say anything at all
     # times that an idle or stuck peer is given
     idle_timeout: float = 75.0  # HTTP/1.1 keep-alive, and HTTP/2 without a stream
-    body_stall: float = 60.0  # HTTP/2: the app waits for the body and nothing comes
+    body_stall: float = 60.0  # a request body of which nothing comes
     write_stall: float = 60.0  # a reader that takes nothing of what is ready for it
-    ping_after: float = (
-        30.0  # HTTP/2: a connection with open streams that is silent is asked whether it lives
-    )
+    ping_after: float = 30.0  # HTTP/2: a connection with open streams that is silent is asked whether it lives
     ping_timeout: float = 20.0  # and has this long to answer
-    tick: float = 1.0  # how often HTTP/2 looks at its clocks
+    tick: float = 1.0  # how often these are looked at
     # HTTP/2
     max_streams: int = 1_000  # requests at work on one connection
     stream_window: int = 1 << 20  # octets of one request's body sent ahead of the app's reading
@@ -81,28 +75,82 @@ class TlsFiles:
     require: bool = False
 
 
-@dataclass(slots=True)
-class Server:
-    """A running server."""
+class Connection(Protocol):
+    """What the host does with an open connection."""
 
-    host: str
-    port: int
-    tls: bool
-    _uvicorn: uvicorn.Server
-    _main: asyncio.Task[None] = field(init=False)
+    def tick(self, now: float) -> None:
+        """End what has waited too long; ``now`` is the loop's clock."""
+        ...
+
+    def shutdown(self) -> None:
+        """Take no new requests; end when the last one has."""
+        ...
+
+
+class Host:
+    """What all connections of a server share: the app, its limits, the clock, and who is at work."""
+
+    def __init__(self, app: App, limits: Limits, state: dict[str, Any]) -> None:
+        self.app = app
+        self.limits = limits
+        self.state = state
+        self.loop = asyncio.get_running_loop()
+        self.connections: set[Connection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._look()
+
+    def _look(self) -> None:
+        self.now = self.loop.time()
+        self.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        self.date_line = b"date: " + self.default_headers[0][1] + b"\r\n"
+        for connection in list(self.connections):
+            connection.tick(self.now)
+        self._timer = self.loop.call_later(self.limits.tick, self._look)
+
+    async def close(self) -> None:
+        """Let requests end for the graceful time, then cancel them and close what is left."""
+        for connection in list(self.connections):
+            connection.shutdown()
+        if self.tasks:
+            _, late = await asyncio.wait(self.tasks, timeout=self.limits.graceful_timeout)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        for connection in list(self.connections):
+            connection.shutdown()
+        self._timer.cancel()
+
+
+class Server:
+    """A running server. ``host``, ``port`` and ``url`` say where it listens."""
+
+    def __init__(self, address: tuple[str, int], tls: bool) -> None:
+        self.host, self.port = address
+        self._tls = tls
+        self._stop = asyncio.Event()
+        self._closed = asyncio.Event()
 
     @property
     def url(self) -> str:
+        """Scheme, host and port, without a trailing slash."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+        return f"{'https' if self._tls else 'http'}://{host}:{self.port}"
 
     def close(self) -> None:
-        """Begin the graceful end; ``wait_closed`` tells when it is over. Safe to call twice."""
-        self._uvicorn.should_exit = True
+        """Begin the graceful end; :meth:`wait_closed` tells when it is over. Safe to call twice."""
+        self._stop.set()
 
     async def wait_closed(self) -> None:
         """Until the server has ended, whoever ended it."""
-        await asyncio.shield(self._main)
+        await self._closed.wait()
+
+    async def run(self, listening: asyncio.Server, host: Host, lifespan: Lifespan) -> None:
+        """Serve until :meth:`close`, then end in order: the port, the requests, the app."""
+        await self._stop.wait()
+        listening.close()
+        await host.close()
+        await lifespan.shutdown()
+        self._closed.set()
 
 
 @asynccontextmanager
@@ -113,52 +161,56 @@ async def serve(
     port: int = 0,
     tls: TlsFiles | None = None,
     limits: Limits = Limits(),  # frozen
-    http2: bool = True,
 ) -> AsyncIterator[Server]:
-    """Serve ``app`` while the block runs; its lifespan starts before the block and ends after it."""
-    config = uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        http=front(limits) if http2 else "httptools",
-        ws="none",
-        lifespan="on",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        backlog=limits.backlog,
-        timeout_keep_alive=int(limits.idle_timeout),
-        timeout_graceful_shutdown=int(limits.graceful_timeout),
-        ssl_certfile=tls.certificate if tls else None,
-        ssl_keyfile=tls.key if tls else None,
-        ssl_ca_certs=str(tls.client_ca) if tls and tls.client_ca else None,
-        ssl_cert_reqs=ssl.CERT_NONE
-        if not tls or not tls.client_ca
-        else ssl.CERT_REQUIRED
-        if tls.require
-        else ssl.CERT_OPTIONAL,
-    )
-    config.load()
-    inner = uvicorn.Server(config)
-    inner.lifespan = config.lifespan_class(config)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=limits.backlog)
+    """Serve ``app`` while the block runs; its lifespan starts before the block and ends after it.
+
+    ``port`` 0 takes a free one. Raises ``ConfigError`` if the address cannot be had, the app fails to start or a TLS
+    file cannot be used.
+    """
+    context = _tls_context(tls) if tls else None
+    listener = _listen(host, port, limits.backlog)
+    state: dict[str, Any] = {}
+    lifespan = Lifespan(app, state)
     try:
-        await inner.startup(sockets=[listener])
-    except SystemExit:  # uvicorn's word for a lifespan that failed; the reason is in the log
+        await lifespan.startup()
+    except ConfigError:
         listener.close()
-        raise ConfigError("the app failed to start") from None
-    server = Server(host, listener.getsockname()[1], tls is not None, inner)
-    server._main = asyncio.create_task(_main(inner, listener), name="dragoman-server")
+        raise
+    behind = Host(app, limits, state)
+    listening = await behind.loop.create_server(
+        lambda: Front(behind),
+        sock=listener,
+        ssl=context,
+        ssl_handshake_timeout=limits.head_timeout if context else None,
+        backlog=limits.backlog,
+    )
+    server = Server((host, listener.getsockname()[1]), tls is not None)
+    main = asyncio.create_task(server.run(listening, behind, lifespan), name="dragoman-server")
     try:
         yield server
     finally:
         server.close()
-        await asyncio.shield(server._main)
+        await asyncio.shield(main)
 
 
-async def _main(inner: uvicorn.Server, listener: socket.socket) -> None:
-    await inner.main_loop()
-    await inner.shutdown(sockets=[listener])
+def _listen(host: str, port: int, backlog: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=backlog)
+    except OSError as error:
+        hint = "; port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+        raise ConfigError(f"Cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}{hint}") from None
+
+
+def _tls_context(files: TlsFiles) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    try:
+        context.load_cert_chain(files.certificate, files.key)
+        if files.client_ca is not None:
+            context.load_verify_locations(files.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED if files.require else ssl.CERT_OPTIONAL
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"The TLS files cannot be used: {error}") from error
+    return context

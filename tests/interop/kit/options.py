@@ -10,13 +10,18 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Options:
-    """`via` sends calls for one authority to another: that is how a recorder gets between client and server."""
+    """`refused` says, by pattern of a step's name, which error must come of it here.
+
+    `via` sends calls for one authority to another: that is how a recorder gets between client and server.
+    """
 
     url: str
     version: str
     binding: str
     only: list[str]
+    refused: Mapping[str, str]
     via: Mapping[str, str]
+    base64_files: bool
 
     def routed(self, url: str) -> str:
         authority = urlsplit(url).netloc if "://" in url else url
@@ -30,6 +35,8 @@ def options() -> Options:
     parser.add_argument("--binding", default="JSONRPC")
     parser.add_argument("--step", action="append", default=[], help="name or pattern; all steps without it")
     parser.add_argument("--via", action="append", default=[], metavar="AUTHORITY=AUTHORITY")
+    parser.add_argument("--refused", action="append", default=[], metavar="STEP=ERROR", help="the error is the pass")
+    parser.add_argument("--base64-files", action="store_true", help="the agent keeps base64 text in bytes (0.3)")
     given = parser.parse_args()
-    via = dict(pair.split("=", 1) for pair in given.via)
-    return Options(given.url, given.version, given.binding, given.step, via)
+    refused, via = (dict(pair.split("=", 1) for pair in pairs) for pairs in (given.refused, given.via))
+    return Options(given.url, given.version, given.binding, given.step, refused, via, given.base64_files)

@@ -7,10 +7,10 @@ import fnmatch
 import json
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from .model import Driver, Unavailable
+from .options import Options
 from .steps import CATALOGUE, Mismatch, Step
 
 STEP_LIMIT = 15.0
@@ -28,13 +28,14 @@ class Outcome:
     ended: float = 0.0
 
 
-async def run(driver: Driver, only: Sequence[str] = (), limit: float = STEP_LIMIT) -> int:
+async def run(driver: Driver, given: Options, limit: float = STEP_LIMIT) -> int:
     """Run the steps and print their outcomes; the number of failures is returned."""
     failures = 0
     for step in CATALOGUE:
-        if only and not any(fnmatch.fnmatch(step.name, pattern) for pattern in only):
+        if given.only and not any(fnmatch.fnmatch(step.name, pattern) for pattern in given.only):
             continue
-        outcome = await attempt(step, driver, limit)
+        error = next((name for pattern, name in given.refused.items() if fnmatch.fnmatch(step.name, pattern)), "")
+        outcome = await attempt(step.refused_with(error) if error else step, driver, limit)
         failures += not outcome.ok and not outcome.skipped
         emit(outcome)
     return failures

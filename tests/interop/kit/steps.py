@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import uuid4
 
@@ -23,6 +23,7 @@ from .model import (
     PushConfig,
     StatusUpdate,
     Task,
+    Unavailable,
     raw_part,
     text_part,
 )
@@ -33,10 +34,22 @@ Act = Callable[[Driver], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Step:
+    """`bare`: the call that the step is about and nothing but what it needs, for where it must be refused."""
+
     name: str
     title: str
     act: Act
     since: str = "0.3"
+    bare: Act | None = None
+
+    def refused_with(self, error: str) -> Step:
+        """The step where its call must be answered with that error, and the error is the pass."""
+        call = self.bare or self.act
+
+        async def act(driver: Driver) -> str:
+            return await refused(driver, call(driver), error)
+
+        return replace(self, act=act)
 
 
 class Mismatch(Exception):
@@ -46,9 +59,9 @@ class Mismatch(Exception):
 CATALOGUE: list[Step] = []
 
 
-def step(title: str, *, since: str = "0.3") -> Callable[[Act], Act]:
+def step(title: str, *, since: str = "0.3", bare: Act | None = None) -> Callable[[Act], Act]:
     def add(act: Act) -> Act:
-        CATALOGUE.append(Step(cast(Any, act).__name__.replace("_", "-"), title, act, since))
+        CATALOGUE.append(Step(cast(Any, act).__name__.replace("_", "-"), title, act, since, bare))
         return act
 
     return add
@@ -329,29 +342,41 @@ async def part_metadata(driver: Driver) -> str:
     )
 
 
-@step("Create a push config")
+HOOK = PushConfig("hook-1", "http://127.0.0.1:9/hook", "secret")
+
+
+def on_a_task(call: Callable[[Driver, str], Awaitable[object]]) -> Act:
+    """The call, on a task that waits and has no push config."""
+
+    async def act(driver: Driver) -> str:
+        task = await task_for(driver, tell("ask What then?"))
+        return str(await call(driver, task.id))
+
+    return act
+
+
+@step("Create a push config", bare=on_a_task(lambda driver, task_id: driver.push_create(task_id, HOOK)))
 async def push_create(driver: Driver) -> str:
     task = await task_for(driver, tell("ask What then?"))
-    wanted = PushConfig("hook-1", "http://127.0.0.1:9/hook", "secret")
-    expect(await driver.push_create(task.id, wanted), wanted, "created")
+    expect(await driver.push_create(task.id, HOOK), HOOK, "created")
     return "created"
 
 
-@step("Read a push config")
+@step("Read a push config", bare=on_a_task(lambda driver, task_id: driver.push_get(task_id, HOOK.id)))
 async def push_get(driver: Driver) -> str:
     task, wanted = await _with_push(driver)
     expect(await driver.push_get(task.id, wanted.id), wanted, "config")
     return "same config"
 
 
-@step("List push configs")
+@step("List push configs", bare=on_a_task(lambda driver, task_id: driver.push_list(task_id)))
 async def push_list(driver: Driver) -> str:
     task, wanted = await _with_push(driver)
     expect(list(await driver.push_list(task.id)), [wanted], "configs")
     return "one config"
 
 
-@step("Delete a push config")
+@step("Delete a push config", bare=on_a_task(lambda driver, task_id: driver.push_delete(task_id, HOOK.id)))
 async def push_delete(driver: Driver) -> str:
     task, wanted = await _with_push(driver)
     await driver.push_delete(task.id, wanted.id)
@@ -361,12 +386,15 @@ async def push_delete(driver: Driver) -> str:
 
 async def _with_push(driver: Driver) -> tuple[Task, PushConfig]:
     task = await task_for(driver, tell("ask What then?"))
-    wanted = PushConfig("hook-1", "http://127.0.0.1:9/hook", "secret")
-    await driver.push_create(task.id, wanted)
-    return task, wanted
+    await driver.push_create(task.id, HOOK)
+    return task, HOOK
 
 
-@step("A push notification arrives, with its token")
+async def _send_with_push(driver: Driver) -> str:
+    return str(await driver.send(tell("slow 3", push=HOOK)))
+
+
+@step("A push notification arrives, with its token", bare=_send_with_push)
 async def push_arrives(driver: Driver) -> str:
     async with Webhook() as hook:
         config = PushConfig("hook-1", hook.url, "secret")
@@ -382,6 +410,8 @@ async def push_arrives(driver: Driver) -> str:
 async def refused(driver: Driver, call: Awaitable[object], name: str) -> str:
     try:
         result = await call
+    except Unavailable:
+        raise
     except Exception as error:
         typed = driver.typed(error)
         if typed.name != name:

@@ -1,6 +1,6 @@
 """HTTP/2 for a plain ASGI app (RFC 9113, RFC 7541)."""
 
 from .connection import Http2Protocol
-from .frames import PREFACE, ClientDisconnected
+from .frames import PREFACE
 
-__all__ = ["PREFACE", "ClientDisconnected", "Http2Protocol"]
+__all__ = ["PREFACE", "Http2Protocol"]

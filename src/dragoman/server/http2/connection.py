@@ -11,7 +11,7 @@ Rules that everything here keeps:
 * **Output is gathered.** Frames wait for the end of the loop's turn and leave in one write, so a unary reply
   is one write and so are ten replies that became ready together.
 * **A client that goes away** makes ``receive()`` answer ``http.disconnect``, ``send()`` raise
-  ``ClientDisconnected`` and the request's task be cancelled.
+  ``ClientDisconnectedError`` and the request's task be cancelled.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from ..asgi import ClientDisconnectedError
 from .frames import (
     ACK,
     CANCEL,
@@ -53,7 +54,6 @@ from .frames import (
     STATUS,
     UINT32,
     WINDOW_UPDATE,
-    ClientDisconnected,
     Fault,
     Head,
     read_head,
@@ -64,34 +64,22 @@ from .hpack import BlockTooLarge, Decoder, HpackError
 from .stream import Stream
 
 if TYPE_CHECKING:
-    from ..host import App, Limits
+    from ..host import Host
 
 log = logging.getLogger(__name__)
 
 
 class Http2Protocol(asyncio.Protocol):
-    """One connection. ``connections`` and ``tasks`` are the host's; ``shutdown()`` begins the graceful end."""
+    """One connection; ``host`` owns the app, the limits and the clock. ``shutdown()`` begins the graceful end."""
 
-    def __init__(
-        self,
-        app: App,
-        limits: Limits,
-        connections: set[Any],
-        tasks: set[asyncio.Task[None]],
-        state: dict[str, Any],
-        default_headers: Callable[[], list[tuple[bytes, bytes]]],
-        extensions: dict[str, Any],
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self.app, self.limits, self.connections, self.tasks, self.state, self.loop = (
-            app,
-            limits,
-            connections,
-            tasks,
-            state,
-            loop,
-        )
-        self._default_headers = default_headers
+    def __init__(self, host: Host, extensions: dict[str, Any]) -> None:
+        self.host = host
+        self.app = host.app
+        self.limits = limits = host.limits
+        self.connections = host.connections
+        self.tasks = host.tasks
+        self.state = host.state
+        self.loop = loop = host.loop
         self._default: tuple[list[tuple[bytes, bytes]] | None, bytes] = (None, b"")
         self._lead = b"\x20"  # before the first block: we use no table, whatever size the peer sets
         self.transport: asyncio.Transport
@@ -103,9 +91,7 @@ class Http2Protocol(asyncio.Protocol):
         self.decoder = Decoder(limits.head_size)
         self.heads: dict[bytes, Head] = {}
         self.heads_of = 0
-        self.block: list[Any] | None = (
-            None  # [stream, flags, octets so far] of a block that CONTINUATION goes on with
-        )
+        self.block: list[Any] | None = None  # [stream, flags, octets so far] of a block that CONTINUATION goes on with
         self.recv_window = limits.connection_window
         self.owed = 0
         self.last_id = 0
@@ -127,7 +113,6 @@ class Http2Protocol(asyncio.Protocol):
         self.streams: dict[int, Stream] = {}
         self.running = 0
         self.goaway_sent = self.closed = False
-        self.ticker: asyncio.TimerHandle | None = None
 
     # --- the transport's side ---
 
@@ -148,13 +133,10 @@ class Http2Protocol(asyncio.Protocol):
         settings = ((3, limits.max_streams), (4, limits.stream_window), (6, limits.head_size))
         self._frame(SETTINGS, 0, 0, b"".join(SETTING.pack(*pair) for pair in settings))
         self._frame(WINDOW_UPDATE, 0, 0, UINT32.pack(limits.connection_window - 65_535))
-        self.ticker = self.loop.call_later(limits.tick, self.tick)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         self.connections.discard(self)
-        if self.ticker is not None:
-            self.ticker.cancel()
         for stream in list(self.streams.values()):
             stream.kill()
         self.streams.clear()
@@ -197,9 +179,7 @@ class Http2Protocol(asyncio.Protocol):
                 stop = at + 9 + size
                 if stop > end:
                     break
-                if (self.block is not None) != (kind == CONTINUATION) or (
-                    self.greeting == 1 and kind != SETTINGS
-                ):
+                if (self.block is not None) != (kind == CONTINUATION) or (self.greeting == 1 and kind != SETTINGS):
                     raise Fault(PROTOCOL_ERROR, "unexpected frame")
                 if kind < 10:
                     _HANDLERS[kind](self, flags, stream_id & MAX_WINDOW, data[at + 9 : stop])
@@ -240,9 +220,7 @@ class Http2Protocol(asyncio.Protocol):
             return
         self._frame(HEADERS, flags, stream_id, block[:size])
         for at in range(size, len(block), size):
-            self._frame(
-                CONTINUATION, END_HEADERS if at + size >= len(block) else 0, stream_id, block[at : at + size]
-            )
+            self._frame(CONTINUATION, END_HEADERS if at + size >= len(block) else 0, stream_id, block[at : at + size])
 
     def flush(self) -> None:
         self.flush_due = False
@@ -306,7 +284,7 @@ class Http2Protocol(asyncio.Protocol):
 
     def default_block(self) -> bytes:
         """The host's own fields (the date), encoded anew when it has made new ones."""
-        fields = self._default_headers()
+        fields = self.host.default_headers
         if self._default[0] is not fields:
             self._default = (fields, write_block(tuple(fields)))
         return self._default[1]
@@ -358,7 +336,7 @@ class Http2Protocol(asyncio.Protocol):
             await self.app(stream.scope, stream.receive, stream.send)
         except asyncio.CancelledError:
             status = 503
-        except ClientDisconnected:
+        except ClientDisconnectedError:
             pass
         except Exception:
             log.exception("the app failed on %s", stream.scope["path"])
@@ -375,9 +353,7 @@ class Http2Protocol(asyncio.Protocol):
 
     def _answer(self, stream_id: int, status: int, *headers: tuple[bytes, bytes]) -> None:
         """A whole response of ours, without a body."""
-        self.emit_block(
-            stream_id, STATUS[status] + write_block((*headers, (b"content-length", b"0"))), END_STREAM
-        )
+        self.emit_block(stream_id, STATUS[status] + write_block((*headers, (b"content-length", b"0"))), END_STREAM)
 
     def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
         if stream_id in self.streams:  # trailers of a request: nothing in them is wanted
@@ -394,8 +370,7 @@ class Http2Protocol(asyncio.Protocol):
             except BlockTooLarge as large:
                 self.last_id = max(self.last_id, stream_id)
                 if any(
-                    name == b"content-type" and value.startswith(b"application/grpc")
-                    for name, value in large.fields
+                    name == b"content-type" and value.startswith(b"application/grpc") for name, value in large.fields
                 ):
                     self.emit_block(stream_id, STATUS[200] + write_block(GRPC_TOO_LARGE), END_STREAM)
                 else:
@@ -406,12 +381,7 @@ class Http2Protocol(asyncio.Protocol):
             if self.heads_of != self.decoder.generation:
                 self.heads.clear()
                 self.heads_of = self.decoder.generation
-            if (
-                head is not None
-                and before == self.decoder.generation
-                and len(block) <= 256
-                and len(self.heads) < 64
-            ):
+            if head is not None and before == self.decoder.generation and len(block) <= 256 and len(self.heads) < 64:
                 self.heads[block] = head
         if stream_id <= self.last_id:
             return  # a stream that was closed before: the block was read for the table's sake
@@ -579,10 +549,9 @@ class Http2Protocol(asyncio.Protocol):
 
     # --- endings ---
 
-    def tick(self) -> None:
+    def tick(self, now: float) -> None:
         """Every second: what has waited too long."""
-        limits, now = self.limits, self.loop.time()
-        self.ticker = self.loop.call_later(limits.tick, self.tick)
+        limits = self.limits
         self.resets = max(0.0, self.resets - limits.reset_rate * limits.tick)
         quiet = now - self.heard
         if self.paused and now - self.paused_since > limits.write_stall:

@@ -35,10 +35,6 @@ GRPC_TOO_LARGE: Final = (
 )  # fmt: skip
 
 
-class ClientDisconnected(OSError):
-    """``send()`` on a stream that its client has left."""
-
-
 class Fault(Exception):
     """The peer broke the protocol: the connection ends with this code."""
 
@@ -70,12 +66,7 @@ def read_head(fields: list[tuple[bytes, bytes]]) -> Head | None:
                 return None
             pseudo[name] = value
             continue
-        if (
-            name in _HOP_BY_HOP
-            or not _NAME(name)
-            or not _VALUE(value)
-            or (name == b"te" and value != b"trailers")
-        ):
+        if name in _HOP_BY_HOP or not _NAME(name) or not _VALUE(value) or (name == b"te" and value != b"trailers"):
             return None
         if name == b"content-length":
             if not value.isdigit():

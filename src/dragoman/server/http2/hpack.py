@@ -25,8 +25,7 @@ _STATIC_TEXT = (
     "server|set-cookie|strict-transport-security|transfer-encoding|user-agent|vary|via|www-authenticate"
 )
 _STATIC: list[tuple[bytes, bytes]] = [
-    (name.encode(), value.encode())
-    for name, _, value in (row.partition("=") for row in _STATIC_TEXT.split("|"))
+    (name.encode(), value.encode()) for name, _, value in (row.partition("=") for row in _STATIC_TEXT.split("|"))
 ]
 _STATIC_FIELD = {field: index for index, field in reversed(list(enumerate(_STATIC, 1)))}
 _STATIC_NAME = {field[0]: index for index, field in reversed(list(enumerate(_STATIC, 1)))}

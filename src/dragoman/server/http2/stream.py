@@ -6,7 +6,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from .frames import DATA, END_STREAM, FRAME_HEAD, STATUS, ClientDisconnected, Head, write_block
+from ..asgi import ClientDisconnectedError
+from .frames import DATA, END_STREAM, FRAME_HEAD, STATUS, Head, write_block
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -40,9 +41,7 @@ class Stream:
         self.window = conn.peer_stream_window
         self.pending: deque[memoryview] = deque()
         self.pending_size = 0
-        self.tail: bytes | None = (
-            None  # how the stream ends once nothing is pending: trailers, or b"" for none
-        )
+        self.tail: bytes | None = None  # how the stream ends once nothing is pending: trailers, or b"" for none
         self.drain: asyncio.Future[None] | None = None
         self.queued = False
         self.started = self.trailers = self.body_done = False
@@ -69,7 +68,7 @@ class Stream:
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         if self.dead:
-            raise ClientDisconnected("the client has left this stream")
+            raise ClientDisconnectedError("the client has left this stream")
         kind = message["type"]
         conn = self.conn
         if kind == "http.response.body" and self.started and not self.body_done:
@@ -81,20 +80,12 @@ class Stream:
                 self.release_head(END_STREAM if last and not size else 0)
             if self.finished:
                 pass
-            elif (
-                self.pending
-                or size > self.window
-                or size > conn.window
-                or size > conn.peer_frame_size
-                or conn.paused
-            ):
+            elif self.pending or size > self.window or size > conn.window or size > conn.peer_frame_size or conn.paused:
                 self._hold(data, b"" if last else None)
             elif size or last:
                 self.window -= size
                 conn.window -= size
-                conn.emit(
-                    FRAME_HEAD.pack(size >> 16, size & 0xFFFF, DATA, END_STREAM if last else 0, self.id), data
-                )
+                conn.emit(FRAME_HEAD.pack(size >> 16, size & 0xFFFF, DATA, END_STREAM if last else 0, self.id), data)
                 if last:
                     conn.finish(self)
         elif kind == "http.response.start" and not self.started:
@@ -140,7 +131,7 @@ class Stream:
             self.drain = self.conn.loop.create_future()
             await self.drain
         if self.dead:
-            raise ClientDisconnected("the client has left this stream")
+            raise ClientDisconnectedError("the client has left this stream")
 
     def take(self, size: int) -> memoryview:
         """At most ``size`` octets of what is pending."""

@@ -16,8 +16,13 @@ from kit.model import Event, Message, Outgoing, Page, PushConfig, Task, TypedErr
 from kit.options import Options, options
 from translate import event_in, part_out, push_config, push_in, push_out, task_in
 
-JSONRPC = {-32001: "TaskNotFound", -32002: "TaskNotCancelable", -32602: "InvalidParams"}
-HTTP = {404: "TaskNotFound", 409: "TaskNotCancelable", 422: "InvalidParams"}
+JSONRPC = {
+    -32001: "TaskNotFound",
+    -32002: "TaskNotCancelable",
+    -32003: "PushNotificationNotSupported",
+    -32602: "InvalidParams",
+}
+HTTP = {404: "TaskNotFound", 409: "TaskNotCancelable", 422: "InvalidParams", 501: "PushNotificationNotSupported"}
 TIMEOUT = 20.0
 
 
@@ -128,7 +133,7 @@ async def main() -> int:
         driver = await connect(given)
     except Exception as error:
         report.broken(f"{type(error).__name__}: {error}")
-    return await report.run(driver, given.only)
+    return await report.run(driver, given)
 
 
 if __name__ == "__main__":

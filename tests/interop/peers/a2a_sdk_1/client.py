@@ -127,7 +127,7 @@ async def main() -> int:
         driver = await connect(given)
     except Exception as error:
         report.broken(f"{type(error).__name__}: {error}")
-    return await report.run(driver, given.only)
+    return await report.run(driver, given)
 
 
 if __name__ == "__main__":
