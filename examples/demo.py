@@ -16,9 +16,9 @@ fail, reject   a task that ends that way
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
+from asyncio import sleep as pause
 from collections.abc import Awaitable, Callable
 
 from dragoman.model import AgentCapabilities, AgentCard, AgentSkill, TaskState
@@ -48,7 +48,7 @@ async def slow(turn: Turn, words: str) -> None:
     count = number(words)
     for n in range(1, count + 1):
         await turn.working(f"step {n} of {count}")
-        await asyncio.sleep(0.1)
+        await pause(0.1)
     await turn.complete("done")
 
 

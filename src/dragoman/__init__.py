@@ -2,6 +2,7 @@
 
 - :func:`connect` calls an agent over any of the six faces.
 - :class:`Agent` and :class:`Turn` are what an agent is written with; :class:`Engine` runs it.
+- :func:`http_courier` makes what an engine delivers to webhooks with; :class:`Guard` says which it may call.
 - :class:`A2AApp` serves an :class:`A2AService` on six faces as one ASGI app.
 - :class:`Gateway` is the service that stands in front of a connected client.
 - ``FACES``, ``OPERATIONS``, :mod:`dragoman.model` and :mod:`dragoman.errors` are the protocol core, usable by itself.
@@ -20,6 +21,8 @@ from .gateway.gateway import Gateway
 from .model import OPERATIONS
 from .runtime.agent import Agent, Turn
 from .runtime.engine import Engine
+from .runtime.push import Courier, http_courier
+from .security.guard import Guard
 from .server.app import A2AApp
 from .service import A2AService, Context, EventStream, Middleware
 from .store.memory import MemoryStore
@@ -35,11 +38,13 @@ __all__ = [
     "Client",
     "ConfigError",
     "Context",
+    "Courier",
     "DragomanError",
     "Engine",
     "EventStream",
     "Face",
     "Gateway",
+    "Guard",
     "Limits",
     "MemoryStore",
     "Middleware",
@@ -50,4 +55,5 @@ __all__ = [
     "TransportError",
     "Turn",
     "connect",
+    "http_courier",
 ]

@@ -213,16 +213,17 @@ async def test_a_broken_stream_is_taken_up_again_by_subscribing(peer: Peer) -> N
     cut = events(jsonrpc(WHOLE[0]))
     peer.plays(cut, cut, events(jsonrpc(WHOLE[0], DONE_UPDATE)))
     async with await client(peer, resume=FAST) as agent:
-        assert kinds(await follow(agent)) == ["task", "task", "task", "status_update"]
+        assert kinds(await follow(agent)) == ["task", "status_update", "status_update", "status_update"]
     methods = [json.loads(asked.body)["method"] for asked in peer.asked]
     assert methods == ["SendStreamingMessage", "SubscribeToTask", "SubscribeToTask"]
 
 
 async def test_a_task_that_ended_meanwhile_is_fetched_and_ends_the_stream(peer: Peer) -> None:
-    peer.plays(events(jsonrpc(WHOLE[0])), reply(failure(-32004)), reply(rpc(DONE)))
+    done = DONE.replace('"status"', '"artifacts":[{"artifactId":"a","parts":[{"text":"x"}]}],"status"', 1)
+    peer.plays(events(jsonrpc(WHOLE[0])), reply(failure(-32004)), reply(rpc(done)))
     async with await client(peer, resume=FAST) as agent:
         seen = await follow(agent)
-    assert kinds(seen) == ["task", "task"]
+    assert kinds(seen) == ["task", "artifact_update", "status_update"]
     assert [json.loads(asked.body)["method"] for asked in peer.asked][1:] == ["SubscribeToTask", "GetTask"]
 
 
@@ -243,6 +244,25 @@ async def test_taking_up_a_stream_is_given_up_after_so_many_tries(peer: Peer) ->
 
 
 # -- SubscribeToTask over HTTP+JSON
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (reply('{"message":"Task not found"}', status=404), errors.TaskNotFoundError),
+        (reply('{"id":"t-1","contextId":"c-1","status":{"state":"TASK_STATE_WORKING"}}'), errors.TransportError),
+        (reply("{}", status=503), errors.TransportError),
+    ],
+)
+async def test_a_subscription_cut_before_its_first_event_is_told_from_an_unknown_task(
+    peer: Peer, answer: Reply, error: type[Exception]
+) -> None:
+    cut = Reply(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    peer.plays(cut, answer)
+    async with await client(peer, "0.3/HTTP+JSON") as agent:
+        with pytest.raises(error):
+            await agent.subscribe_to_task("t-1")
+    assert [asked.path for asked in peer.asked] == ["/a2a/v1/tasks/t-1:subscribe", "/a2a/v1/tasks/t-1"]
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])

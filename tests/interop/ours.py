@@ -14,7 +14,7 @@ _CALLERS = ["--base64-files"] if _CALLERS_BASE64 else []
 
 def serve() -> list[str]:
     serve = [sys.executable, "-m", "dragoman", "serve", "examples/demo.py:agent", "--port", "0", "--json"]
-    return [*serve, *_CALLERS]
+    return [*serve, "--allow-private-webhooks", *_CALLERS]
 
 
 def gateway(card_url: str, agent: Party, upstream: Face) -> list[str]:

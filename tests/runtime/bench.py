@@ -151,10 +151,8 @@ class Open(Protocol):
     ) -> Bench: ...
 
 
-def open_bench(
-    handler: Handler, *, on_cancel: Callable[[Task], Awaitable[bool]] | None = None, **more: Any
-) -> Bench:
-    options = {name: more.pop(name) for name in ("store", "limits", "check_input_modes") if name in more}
+def open_bench(handler: Handler, *, on_cancel: Callable[[Task], Awaitable[bool]] | None = None, **more: Any) -> Bench:
+    options = {name: more.pop(name) for name in ("store", "limits", "check_input_modes", "pusher") if name in more}
     extended = more.pop("extended_card", None)
     agent = Agent(more.pop("card", None) or card(**more), handler, extended_card=extended, on_cancel=on_cancel)
     return Bench(Engine(agent, clock=Ticks(), **options))

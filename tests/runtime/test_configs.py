@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -130,7 +131,7 @@ async def test_a_webhook_needs_an_http_url(bench: Open, url: str) -> None:
         await b.send(task_push_notification_config=replace(HOOK, url=url))
 
 
-ACTS = {
+ACTS: dict[str, Callable[[Bench, str], Awaitable[Any]]] = {
     "create": lambda b, task: create(b, task),
     "get": lambda b, task: get(b, task, ""),
     "list": lambda b, task: listed(b, task),

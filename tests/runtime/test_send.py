@@ -112,7 +112,9 @@ async def test_a_direct_message_keeps_the_callers_context(bench: Open) -> None:
     assert reply.message.context_id == "mine"
 
 
-async def test_saying_something_once_a_task_exists_fails_the_task(bench: Open, caplog: pytest.LogCaptureFixture) -> None:
+async def test_saying_something_once_a_task_exists_fails_the_task(
+    bench: Open, caplog: pytest.LogCaptureFixture
+) -> None:
     async def handler(turn: Turn) -> None:
         await turn.working()
         await turn.say("too late")
@@ -215,19 +217,19 @@ async def test_a_blocking_send_waits_through_progress(bench: Open) -> None:
 
 
 async def test_a_caller_that_goes_away_cancels_nothing(bench: Open) -> None:
-    go = asyncio.Event()
+    go, begun = asyncio.Event(), asyncio.Event()
     ids: list[str] = []
 
     async def handler(turn: Turn) -> None:
         ids.append(turn.task_id)
         await turn.working()
+        begun.set()
         await go.wait()
         await turn.artifact("made it")
 
     b = bench(handler)
     waiting = asyncio.create_task(b.send())
-    while not ids:
-        await asyncio.sleep(0)
+    await begun.wait()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import grpc
 import msgspec
-from google.rpc import error_details_pb2, status_pb2
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]  # has no stubs
 
 from dragoman.faces import ALL_FACES, FACES, Face
 from dragoman.model import (
@@ -78,6 +78,8 @@ class Stage:
             self.done.set()
         elif word == "ask":
             await turn.ask("your name?")
+        elif word == "back":
+            await turn.artifact(turn.message.parts)
         elif word == "say":
             await turn.say(rest)
         elif word == "extensions":
@@ -99,12 +101,12 @@ class Bench:
     stage: Stage
 
 
-def bench(card: AgentCard = CARD, *, limits: AppLimits = AppLimits(), **options: Any) -> Bench:
+def bench(card: AgentCard = CARD, *, limits: AppLimits | None = None, **options: Any) -> Bench:
     """An app over an agent that does as it is told."""
     stage = Stage()
     extended = msgspec.structs.replace(card, description="for those we know")
     engine = Engine(Agent(card, stage.handle, extended), check_input_modes=options.pop("check_input_modes", True))
-    return Bench(A2AApp(engine, card, limits=limits, **options), engine, stage)
+    return Bench(A2AApp(engine, card, limits=limits or AppLimits(), **options), engine, stage)
 
 
 def sending(
@@ -156,8 +158,7 @@ def reply_task(face: Face, answer: Answer) -> Task:
 
 def reply(face: Face, op: AnyOperation, answer: Answer) -> Any:
     """The canonical reply of a successful answer."""
-    codec, dialect = FACES[face]
-    return dialect.load_reply(op, message_of(face, op, answer))
+    return FACES[face].dialect.load_reply(op, message_of(face, op, answer))
 
 
 def message_of(face: Face, op: AnyOperation, answer: Answer) -> bytes:
@@ -195,9 +196,7 @@ ERRORS = {
     "unsupported": Row(-32004, "FAILED_PRECONDITION", 400, "UNSUPPORTED_OPERATION", "UNIMPLEMENTED", 501, -32004),
     "media type": Row(-32005, "INVALID_ARGUMENT", 400, "CONTENT_TYPE_NOT_SUPPORTED", "UNIMPLEMENTED", 415, -32005),
     "bad reply": Row(-32006, "INTERNAL", 500, "INVALID_AGENT_RESPONSE", "INTERNAL", 502, -32006),
-    "extension": Row(
-        -32008, "FAILED_PRECONDITION", 400, "EXTENSION_SUPPORT_REQUIRED", "INVALID_ARGUMENT", 400, -32600
-    ),
+    "extension": Row(-32008, "FAILED_PRECONDITION", 400, "EXTENSION_SUPPORT_REQUIRED", "INVALID_ARGUMENT", 400, -32600),
     "version": Row(-32009, "FAILED_PRECONDITION", 400, "VERSION_NOT_SUPPORTED", "INVALID_ARGUMENT", 400, -32600),
     "parse": Row(-32700, "INVALID_ARGUMENT", 400, "", "INTERNAL", 400, -32700),
     "request": Row(-32600, "INVALID_ARGUMENT", 400, "", "INVALID_ARGUMENT", 400, -32600),
@@ -265,8 +264,9 @@ def json_failure(face: Face, http: int, value: Any) -> Failure:
         data = error.get("data", [])
         if face.version == "0.3":
             assert not isinstance(data, list) or not data
-            fields = [one["field"] for one in data["fieldViolations"]] if "fieldViolations" in data else []
-            return Failure(http, error["code"], "", error["message"], tuple(fields), dict(data or {}))
+            told = dict(data)
+            fields = [one["field"] for one in told.get("fieldViolations", [])]
+            return Failure(http, error["code"], "", error["message"], tuple(fields), told)
         return Failure(http, error["code"], *_typed(error["message"], data))
     if face.version == "0.3":
         data = value.get("data", {})

@@ -94,7 +94,9 @@ BAD_MESSAGES = [
     BadMessage("role is an object", _set(role={}), ("message.role",)),
     BadMessage("no parts", lambda message, parts: message.pop(parts), ("message.parts",)),
     BadMessage("empty parts", lambda message, parts: message.update({parts: []}), ("message.parts",)),
-    BadMessage("parts are an object", lambda message, parts: message.update({parts: {"text": "a"}}), ("message.parts",)),
+    BadMessage(
+        "parts are an object", lambda message, parts: message.update({parts: {"text": "a"}}), ("message.parts",)
+    ),
     BadMessage("part is a text", _part("hi"), ("message.parts[0]",)),
     BadMessage("text is a number", _part({"text": 1, "kind": "text"}), ("message.parts[0].text",)),
     BadMessage("metadata is a list", _set(metadata=[]), ("message.metadata",)),
@@ -232,7 +234,9 @@ ENVELOPES = [
 async def test_an_envelope_that_is_no_request_is_refused_under_its_id(
     server: Bench, face: Face, bad: BadEnvelope
 ) -> None:
-    body = json.dumps(bad.envelope, ensure_ascii=False).replace("SEND", SEND[face.version]) if bad.envelope != "" else ""
+    body = (
+        json.dumps(bad.envelope, ensure_ascii=False).replace("SEND", SEND[face.version]) if bad.envelope != "" else ""
+    )
     request = posted(face, b"{}")._replace(body=body.encode())
     _, answer = await refused(server, face, request, bad.error)
     assert json.loads(answer.body)["id"] == bad.id
@@ -247,10 +251,14 @@ async def test_a_notification_gets_no_answer_and_does_no_work(server: Bench, fac
     assert json.loads(answer.body or listing.body)["result"]["tasks"] == []
 
 
-@pytest.mark.parametrize(("face", "method", "cure"), [
-    (Face("JSONRPC", "1.0"), "message/send", "A2A-Version: 0.3"),
-    (Face("JSONRPC", "0.3"), "SendMessage", "A2A-Version: 1.0"),
-], ids=str)
+@pytest.mark.parametrize(
+    ("face", "method", "cure"),
+    [
+        (Face("JSONRPC", "1.0"), "message/send", "A2A-Version: 0.3"),
+        (Face("JSONRPC", "0.3"), "SendMessage", "A2A-Version: 1.0"),
+    ],
+    ids=str,
+)
 async def test_a_method_of_the_other_version_is_not_found_and_the_cure_is_named(
     server: Bench, face: Face, method: str, cure: str
 ) -> None:
@@ -262,7 +270,9 @@ async def test_a_method_of_the_other_version_is_not_found_and_the_cure_is_named(
 # -- HTTP
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "json", "%"])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "json", "%"]
+)
 @pytest.mark.parametrize("face", JSON_FACES, ids=str)
 async def test_a_body_of_another_media_type_is_refused(server: Bench, face: Face, kind: str) -> None:
     good = wire(face, SEND_MESSAGE, sending("hi"))
@@ -313,7 +323,9 @@ async def test_the_address_of_json_rpc_takes_nothing_but_post(server: Bench, fac
     assert answer.headers["allow"] == "POST"
 
 
-@pytest.mark.parametrize("query", ["historyLength=x", "historyLength=1.5", "historyLength=-1", "historyLength=9999999999"])
+@pytest.mark.parametrize(
+    "query", ["historyLength=x", "historyLength=1.5", "historyLength=-1", "historyLength=9999999999"]
+)
 @pytest.mark.parametrize("face", REST_FACES, ids=str)
 async def test_a_query_value_of_the_wrong_type_is_refused(server: Bench, face: Face, query: str) -> None:
     prefix = "/v1" if face.version == "0.3" else ""
@@ -322,8 +334,16 @@ async def test_a_query_value_of_the_wrong_type_is_refused(server: Bench, face: F
     assert found.fields == ("historyLength",)
 
 
-BAD_LISTS = ["pageSize=0", "pageSize=101", "pageSize=x", "status=TASK_STATE_ODD", "includeArtifacts=maybe",
-             "statusTimestampAfter=yesterday", "pageToken=forged", "historyLength=-1"]
+BAD_LISTS = [
+    "pageSize=0",
+    "pageSize=101",
+    "pageSize=x",
+    "status=TASK_STATE_ODD",
+    "includeArtifacts=maybe",
+    "statusTimestampAfter=yesterday",
+    "pageToken=forged",
+    "historyLength=-1",
+]
 
 
 @pytest.mark.parametrize("query", BAD_LISTS)
@@ -341,7 +361,9 @@ async def test_a_path_segment_that_is_not_utf8_is_refused(server: Bench, face: F
 
 async def test_a_body_that_contradicts_the_path_is_refused(server: Bench) -> None:
     face = Face("HTTP+JSON", "1.0")
-    request = Wire("POST", "/tasks/one:cancel", {"a2a-version": "1.0", "content-type": "application/json"}, b'{"id":"two"}')
+    request = Wire(
+        "POST", "/tasks/one:cancel", {"a2a-version": "1.0", "content-type": "application/json"}, b'{"id":"two"}'
+    )
     found, _ = await refused(server, face, request, "params")
     assert found.fields == ("id",)
 
@@ -476,7 +498,9 @@ async def test_a_protobuf_message_that_breaks_a_rule_is_refused_by_field(
         assert found.fields == (field,)
 
 
-@pytest.mark.parametrize("path", ["/SERVICE/Nope", "/SERVICE/", "/SERVICE/SendMessage/", "/other.Service/SendMessage", "/x"])
+@pytest.mark.parametrize(
+    "path", ["/SERVICE/Nope", "/SERVICE/", "/SERVICE/SendMessage/", "/other.Service/SendMessage", "/x"]
+)
 @pytest.mark.parametrize("face", GRPC_FACES, ids=str)
 async def test_an_unknown_rpc_is_unimplemented(server: Bench, face: Face, path: str) -> None:
     await refused(server, face, rpc(face, frame(b""), path.replace("SERVICE", GRPC_SERVICE[face.version])), "no method")

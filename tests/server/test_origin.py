@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dragoman.protocol.messages import Headers
 from dragoman.server.origin import base_url, trusted_networks
 
-PROXY = {"client": ("10.0.0.9", 1234)}
-STRANGER = {"client": ("203.0.113.5", 1234)}
+PROXY: dict[str, Any] = {"client": ("10.0.0.9", 1234)}
+STRANGER: dict[str, Any] = {"client": ("203.0.113.5", 1234)}
 
 
 def base(headers: dict[str, str], *, public: str = "", trusted: tuple[str, ...] = (), **scope: object) -> str:
@@ -57,6 +59,23 @@ def test_a_host_that_cannot_be_called_is_never_repeated(host: str) -> None:
 
 def test_an_app_listening_everywhere_without_a_host_names_localhost() -> None:
     assert base({}, server=("0.0.0.0", 9000)) == "http://localhost:9000"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "root", "path"),
+    [
+        ("/x", "", "/x"),
+        ("/x", "/x", "/x"),
+        ("/x", "/x/agents", "/x/agents"),
+        ("/x", "/agents", "/x/agents"),
+        ("/x", "/xy", "/x/xy"),
+        ("", "/agents", "/agents"),
+    ],
+)
+def test_a_prefix_is_never_doubled(prefix: str, root: str, path: str) -> None:
+    """Case 16."""
+    headers = {"host": "inner", "x-forwarded-host": "a.test", "x-forwarded-prefix": prefix}
+    assert base(headers, trusted=("10.0.0.0/8",), root_path=root, **PROXY) == f"http://a.test{path}"
 
 
 def test_the_mount_point_is_part_of_the_base() -> None:

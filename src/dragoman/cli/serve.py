@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -15,6 +15,8 @@ from ..errors import ConfigError
 from ..faces import rows
 from ..runtime.agent import Agent
 from ..runtime.engine import Engine
+from ..runtime.push import Courier, http_courier
+from ..security.guard import Guard
 from ..server.app import A2AApp
 from ..store.memory import MemoryStore
 from .hosting import host
@@ -32,6 +34,9 @@ def serve(
     trusted_proxy: tuple[str, ...] = (),
     lenient: bool = False,
     base64_files: bool = False,
+    allow_private_webhooks: bool = False,
+    allow_webhook: tuple[str, ...] = (),
+    webhook_body: Literal["task", "event"] = "task",
     json: bool = False,
 ) -> None:
     """Serve a Python agent on all six faces.
@@ -59,12 +64,21 @@ def serve(
     base64_files
         Callers keep base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, as the SDKs for Python, Java
         and Go do.
+    allow_private_webhooks
+        Call webhooks at private and loopback addresses too: for tests and closed networks.
+    allow_webhook
+        Host, .suffix, address or network where webhooks are called whatever address that is; may be repeated.
+    webhook_body
+        What webhooks of 0.3 get: the task as it is, or the bare event. Those of 1.0 always get the event.
     json
         Print the URLs of all faces as one JSON line.
     """
     agent = load_agent(target)
     faces = chosen_faces(versions, bindings)
-    engine = Engine(agent, MemoryStore())
+    guard = Guard(allow_webhook, private=allow_private_webhooks)
+    pushes = agent.card.capabilities.push_notifications
+    courier = http_courier(guard, bare_events=webhook_body == "event") if pushes else None
+    engine = Engine(agent, MemoryStore(), pusher=courier)
     app = A2AApp(
         engine,
         agent.card,
@@ -74,14 +88,18 @@ def serve(
         lenient=lenient,
         rows=rows(base64_files=base64_files),
     )
-    run_async(_serve(app, engine, target, host_, port, json))
+    run_async(_serve(app, engine, courier, target, host_, port, json))
 
 
-async def _serve(app: A2AApp, engine: Engine, target: str, bind: str, port: int, as_json: bool) -> None:
+async def _serve(
+    app: A2AApp, engine: Engine, courier: Courier | None, target: str, bind: str, port: int, as_json: bool
+) -> None:
     try:
         await host(app, bind=bind, port=port, as_json=as_json, title=f"Serving {target}", extra={})
     finally:
         await engine.aclose()
+        if courier is not None:
+            await courier.aclose()
 
 
 def load_agent(target: str) -> Agent:

@@ -6,6 +6,8 @@ Rules of this module:
   Any other end is a break, never a silent one.
 - A break is answered by SubscribeToTask once the task is known, as often as :class:`Resume` says. A task that cannot
   be subscribed to any more has ended: GetTask then gives its last state, and the stream ends.
+- What a break hid is told as updates, each artifact whole and then the status: some clients take one Task a stream.
+- Subscribing that gives no event at all is followed by GetTask, for whether the task is unknown.
 - 1.0 streams begin with a Task (or a Message). Where the peer begins with an update, a Task is put in front: as
   GetTask gives it when the task was there before, else made of what the update says.
 """
@@ -21,6 +23,7 @@ from ..errors import (
     DragomanError,
     InvalidParamsError,
     PeerError,
+    TaskNotFoundError,
     TransportError,
     UnavailableError,
     UnsupportedOperationError,
@@ -35,8 +38,10 @@ from ..model import (
     StreamResponse,
     SubscribeToTaskRequest,
     Task,
+    TaskArtifactUpdateEvent,
     TaskState,
     TaskStatus,
+    TaskStatusUpdateEvent,
 )
 from ..service import ByteStream, Context, EventStream
 
@@ -70,13 +75,31 @@ class RemoteStream(EventStream):
         """Open the stream and wait for its first events. Raises what the peer answers in their place."""
         self._source = await self._remote.open(self._op, self._request, self._ctx)
         try:
-            first = await self._read()
-            if not first:
-                raise PeerError(f"The stream of {self._op.name} ended without an event")
+            first = await self._first()
             self._ready = await self._led(first, self._op, self._request)
         except BaseException:
             await self.aclose()
             raise
+
+    async def _first(self) -> Sequence[StreamResponse]:
+        """The first events. Some peers just drop the connection for a task that they do not know: GetTask says so."""
+        broken: DragomanError = PeerError(f"The stream of {self._op.name} ended without an event")
+        try:
+            if first := await self._read():
+                return first
+        except _BREAKS as error:
+            broken = error
+        if self._op is SUBSCRIBE_TO_TASK:
+            await self._raise_unknown(self._request.id, broken)
+        raise broken
+
+    async def _raise_unknown(self, task_id: str, broken: DragomanError) -> None:
+        try:
+            await self._remote.call(GET_TASK, GetTaskRequest(id=task_id), self._ctx)
+        except TaskNotFoundError as unknown:
+            raise unknown from broken
+        except DragomanError:
+            return  # what broke the stream says more
 
     async def batch(self) -> Sequence[StreamResponse]:
         ready, self._ready = self._ready, ()
@@ -182,7 +205,8 @@ class RemoteStream(EventStream):
         events = await self._read()
         if not events:
             raise TransportError("The stream ended before its first event")
-        return await self._led(events, SUBSCRIBE_TO_TASK, request)
+        first, *more = await self._led(events, SUBSCRIBE_TO_TASK, request)
+        return (*_caught_up(first.task), *more) if first.task else (first, *more)
 
     async def _last_state(self, broken: DragomanError) -> Sequence[StreamResponse]:
         await self.aclose()
@@ -190,7 +214,18 @@ class RemoteStream(EventStream):
             task = await self._remote.call(GET_TASK, GetTaskRequest(id=self._task_id), self._ctx)
         except DragomanError as error:
             raise broken from error
-        return (StreamResponse(task=task),)
+        return _caught_up(task)
+
+
+def _caught_up(task: Task) -> Sequence[StreamResponse]:
+    """The state of a task as updates to whatever was known of it."""
+    ended = task.status.state in TERMINAL
+    whole = [
+        TaskArtifactUpdateEvent(task_id=task.id, context_id=task.context_id, artifact=artifact, last_chunk=ended)
+        for artifact in task.artifacts
+    ]
+    status = TaskStatusUpdateEvent(task_id=task.id, context_id=task.context_id, status=task.status)
+    return (*(StreamResponse(artifact_update=one) for one in whole), StreamResponse(status_update=status))
 
 
 def _made_of(event: StreamResponse) -> Task:

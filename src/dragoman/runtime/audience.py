@@ -32,11 +32,6 @@ class Audience:
         self._first: asyncio.Future[Message | None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    @property
-    def empty(self) -> bool:
-        """Whether nobody is here."""
-        return self.feed is None and not self._waiters
-
     def wait(self) -> asyncio.Future[Answer]:
         """A future that has the task once it settles."""
         waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()

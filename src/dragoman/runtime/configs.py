@@ -5,7 +5,8 @@ Rules of this module:
 - Who may not see a task may not see, make or delete its configs; the caller checks that first.
 - The server gives a config its id if it has none, and always fills in its task (0.3 had peers that did neither).
 - Creating under an id that exists replaces. Deleting what does not exist succeeds.
-- Configs are only kept here. Nothing is delivered yet.
+- A task has so many and no more. A config is kept with the version that it was registered in.
+- Configs are only kept here; :mod:`.push` delivers.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from ..model import (
     ListTaskPushNotificationConfigsResponse,
     TaskPushNotificationConfig,
 )
-from ..store.base import Owner, Store
+from ..protocol.operations import Version
+from ..store.base import Owner, Store, Webhook
 from .stamps import new_id
 
 MAX_PAGE = 100
+#: Webhooks of one task.
+MAX_CONFIGS = 32
 
 
 def complete(config: TaskPushNotificationConfig, task_id: str) -> TaskPushNotificationConfig:
@@ -34,18 +38,26 @@ def complete(config: TaskPushNotificationConfig, task_id: str) -> TaskPushNotifi
 
 
 async def inline(
-    store: Store, owner: Owner, task_id: str, config: TaskPushNotificationConfig
-) -> TaskPushNotificationConfig:
-    """The config of a send to an existing task: one that repeats a stored config keeps its id."""
+    store: Store, owner: Owner, task_id: str, config: TaskPushNotificationConfig, version: Version
+) -> Webhook:
+    """The webhook of a send to an existing task: one that repeats a stored config is that one."""
     for known in await store.configs(owner, task_id):
-        if not config.id and replace(known, id="", task_id=config.task_id, tenant=config.tenant) == config:
+        if not config.id and replace(known.config, id="", task_id=config.task_id, tenant=config.tenant) == config:
             return known
-    return complete(config, task_id)
+    return Webhook(complete(config, task_id), version)
+
+
+async def keep(store: Store, owner: Owner, webhook: Webhook) -> None:
+    """Store a webhook. Raises ``InvalidParamsError`` if its task has as many others as it may have."""
+    known = await store.configs(owner, webhook.config.task_id)
+    if len(known) >= MAX_CONFIGS and all(other.config.id != webhook.config.id for other in known):
+        raise InvalidParamsError(violations=(("taskId", f"has {MAX_CONFIGS} webhooks, and may not have more"),))
+    await store.save_config(owner, webhook)
 
 
 async def get(store: Store, owner: Owner, task_id: str, config_id: str) -> TaskPushNotificationConfig:
     """The config of this id, or the first one if the id is empty (0.3). Raises ``TaskNotFoundError`` if none is."""
-    for config in await store.configs(owner, task_id):
+    for config, _ in await store.configs(owner, task_id):
         if config_id in ("", config.id):
             return config
     raise TaskNotFoundError(
@@ -59,7 +71,7 @@ async def page(
     """The configs of a task in the order of their ids; all of them unless a page size is asked for."""
     if not 0 <= request.page_size <= MAX_PAGE:
         raise InvalidParamsError(violations=(("pageSize", f"must be from 1 to {MAX_PAGE}"),))
-    known = sorted(await store.configs(owner, request.task_id), key=lambda config: config.id)
+    known = sorted((one.config for one in await store.configs(owner, request.task_id)), key=lambda config: config.id)
     rest = [config for config in known if config.id > request.page_token]
     size = request.page_size or len(rest)
     token = rest[size - 1].id if len(rest) > size else ""

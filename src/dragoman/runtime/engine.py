@@ -6,7 +6,7 @@ Rules of this module:
 - Tasks belong to the tenant and the caller's name; those of others do not exist (1.0 §13.1).
 - A message to a task that waits resumes it; to one that is final or at work it is refused (UnsupportedOperation).
 - Tasks live in the store; work in progress lives in this process and is lost with it.
-- Webhook configs are kept and not yet called.
+- Webhooks are called by the courier that the engine is given; without one their configs are only kept.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from ..model import (
     Unary,
 )
 from ..service import Context, EventStream
-from ..store.base import Owner, Store
+from ..store.base import Owner, Store, Webhook
 from ..store.memory import MemoryStore
 from . import configs
 from .agent import Agent, Turn
@@ -75,6 +75,7 @@ from .hub import Subscription
 from .lifecycle import Draft, is_terminal, trim
 from .listing import read_query, write_page
 from .modes import InputModes
+from .push import Courier
 from .run import Run
 from .runs import Limits, Runs
 from .stamps import Clock, utc_now
@@ -92,6 +93,7 @@ class Engine:
     """Runs an agent as an :class:`~dragoman.service.A2AService`.
 
     ``store``: where tasks are kept, default a new :class:`MemoryStore`; it stays open when the engine closes.
+    ``pusher``: delivers to webhooks; it stays open too.
     ``limits``: how long it waits and how much it holds. ``clock``: the time of every status.
     ``check_input_modes``: refuse parts that state a media type which the card does not list (1.0 §3.1.1).
     ``interfaces``: what the extended card lists if it lists nothing itself; a server sets it.
@@ -102,6 +104,7 @@ class Engine:
         agent: Agent,
         store: Store | None = None,
         *,
+        pusher: Courier | None = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         clock: Clock = utc_now,
         check_input_modes: bool = True,
@@ -110,7 +113,7 @@ class Engine:
         self.agent = agent
         self.store = store or MemoryStore()
         self.interfaces = interfaces
-        self._runs = Runs(agent, self.store, limits, clock)
+        self._runs = Runs(agent, self.store, limits, clock, pusher)
         modes = InputModes(agent.card)
         self._modes = modes if check_input_modes and not modes.any else None
         extensions = agent.card.capabilities.extensions
@@ -200,14 +203,17 @@ class Engine:
         """Judge a message and start the agent on it; nothing of the agent has run when this returns."""
         owner = _owner(request, ctx)
         self._check_send(request)
+        pusher = self._runs.courier
         message = request.message
         configuration = request.configuration
         webhook = None if configuration is None else configuration.task_push_notification_config
+        if webhook is not None and pusher is not None:
+            await pusher.admit(webhook)
         if message.task_id:
             return await self._resume(owner, request, ctx, webhook)
         run = self._runs.new(owner, message.context_id)
         if webhook is not None:
-            run.webhook = configs.complete(webhook, run.id)
+            run.webhook = Webhook(configs.complete(webhook, run.id), ctx.version)
         run.begin(Turn(run, request, ctx))
         return run
 
@@ -217,7 +223,10 @@ class Engine:
         message = request.message
         run, draft = await self._resumable(owner, message)
         if webhook is not None:
-            await self.store.save_config(owner, await configs.inline(self.store, owner, run.id, webhook))
+            kept = await configs.inline(self.store, owner, run.id, webhook, ctx.version)
+            await configs.keep(self.store, owner, kept)
+        if webhook is not None or self._runs.courier is not None:
+            await self._runs.wake(owner, run.id)
             run, draft = await self._resumable(owner, message)  # somebody may have been faster
         run.resume(draft, Turn(run, request, ctx, draft.snapshot()))
         return run
@@ -266,6 +275,8 @@ class Engine:
         allows = self.agent.on_cancel
         if allows is not None and not is_terminal(task.status.state) and not await allows(task):
             raise TaskNotCancelableError("The agent refuses to cancel this task", metadata={"taskId": task.id})
+        if not is_terminal(task.status.state):
+            await self._runs.wake(owner, task.id)
         run, draft = await self._runs.find(owner, request.id)
         return await run.cancel(draft)
 
@@ -284,8 +295,21 @@ class Engine:
     async def _create_config(self, request: TaskPushNotificationConfig, ctx: Context) -> TaskPushNotificationConfig:
         owner = await self._config_owner(request, request.task_id, ctx)
         config = configs.complete(request, request.task_id)
-        await self.store.save_config(owner, config)
+        pusher = self._runs.courier
+        if pusher is not None:
+            await pusher.admit(config)
+        webhook = Webhook(config, ctx.version)
+        await configs.keep(self.store, owner, webhook)
+        if pusher is not None:
+            await self._follow(owner, webhook)
         return config
+
+    async def _follow(self, owner: Owner, webhook: Webhook) -> None:
+        """Deliver to a new webhook. If the task became final before it was there, it is told so."""
+        run, draft = await self._runs.find(owner, webhook.config.task_id)
+        if draft.terminal or run.id in self._runs.live:
+            self._runs.follow(owner, webhook, draft if draft.terminal else None)
+            self._runs.rest(run.id)
 
     async def _get_config(
         self, request: GetTaskPushNotificationConfigRequest, ctx: Context
@@ -302,6 +326,8 @@ class Engine:
     async def _delete_config(self, request: DeleteTaskPushNotificationConfigRequest, ctx: Context) -> None:
         owner = await self._config_owner(request, request.task_id, ctx)
         await self.store.delete_config(owner, request.task_id, request.id)
+        if self._runs.courier is not None:
+            self._runs.courier.forget(request.task_id, request.id)
 
     async def _config_owner(self, request: _Tenanted, task_id: str, ctx: Context) -> Owner:
         self._check_push()

@@ -85,14 +85,10 @@ class Draft:
         """Whether nothing may change any more."""
         return self.status.state in _ENDS
 
-    def move(self, status: TaskStatus) -> None:
-        """Take a new status. Raises ``LifecycleError`` if it may not follow the present one."""
-        if status.state not in ALLOWED[self.status.state]:
+    def move(self, status: TaskStatus, *, lenient: bool = False) -> None:
+        """Take a new status. Raises ``LifecycleError`` if it may not follow the present one, unless ``lenient``."""
+        if not lenient and status.state not in ALLOWED[self.status.state]:
             raise LifecycleError(f"a task cannot go from {self.status.state.name} to {status.state.name}")
-        self.set_status(status)
-
-    def set_status(self, status: TaskStatus) -> None:
-        """Take a new status, whatever the present one is."""
         if self.status.message is not None:
             self._history.append(self.status.message)
         self.status = status
@@ -187,7 +183,7 @@ def fold(task: Task, events: Iterable[StreamResponse]) -> Task:
         elif draft.terminal:
             continue
         elif event.status_update is not None:
-            draft.set_status(event.status_update.status)
+            draft.move(event.status_update.status, lenient=True)
         elif event.artifact_update is not None:
             draft.put(event.artifact_update.artifact, event.artifact_update.append)
     return draft.snapshot()

@@ -28,12 +28,11 @@ from ..model import (
     StreamResponse,
     Task,
     TaskArtifactUpdateEvent,
-    TaskPushNotificationConfig,
     TaskState,
     TaskStatus,
     TaskStatusUpdateEvent,
 )
-from ..store.base import Owner
+from ..store.base import Owner, Webhook
 from .agent import Content, Turn, as_parts
 from .audience import Answer, Audience
 from .hub import Subscription
@@ -87,8 +86,8 @@ class Run(Audience):
         self.dirty = False
         #: How much history the stream that began the task wants to see.
         self.opening_history: int | None = None
-        #: A config to keep as soon as the task exists.
-        self.webhook: TaskPushNotificationConfig | None = None
+        #: What to keep and to follow as soon as the task exists.
+        self.webhook: Webhook | None = None
         self._turn: Turn | None = None
         self._runner: asyncio.Task[None] | None = None
         self._stop: TaskState | None = None
@@ -100,7 +99,7 @@ class Run(Audience):
     @property
     def idle(self) -> bool:
         """Whether nothing happens here, so that the store has all there is."""
-        return self._runner is None and self.empty
+        return self._runner is None and self.feed is None and not self._waiters
 
     @property
     def stopping(self) -> bool:
@@ -130,6 +129,8 @@ class Run(Audience):
         self.disarm()
         if self.feed is not None:
             self.feed.publish(self._status_event(status))
+        if self.runs.webhooks:
+            self._notify(draft, self._status_event(status))
 
     def watch(self, history_length: int | None = None) -> Subscription:
         """A stream that starts with the task as it is, or as it will be when it comes into being."""
@@ -196,6 +197,7 @@ class Run(Audience):
             self.feed.publish(StreamResponse(task=trim(draft.snapshot(), self.opening_history)))
         if self.webhook is not None:
             await self.runs.store.save_config(self.owner, self.webhook)
+            self.runs.follow(self.owner, self.webhook, draft)
         if self._first is not None:
             self.tell_first()
         return draft
@@ -222,8 +224,13 @@ class Run(Audience):
             self.dirty = False
             if feed is not None:
                 feed.publish(self._status_event(status))
+            if self.runs.webhooks:
+                self._notify(draft, self._status_event(status))
             self._settle(draft)
-        elif feed is not None:
+            return
+        if self.runs.webhooks:
+            self._notify(draft, self._status_event(status))
+        if feed is not None:
             self.disarm()
             feed.publish(self._status_event(status))
             if feed.full:
@@ -235,11 +242,15 @@ class Run(Audience):
         draft.put(artifact, append)
         self.dirty = True
         feed = self.feed
+        if feed is None and not self.runs.webhooks:
+            return
+        update = TaskArtifactUpdateEvent(
+            task_id=self.id, context_id=self.context_id, artifact=artifact, append=append, last_chunk=last_chunk
+        )
+        event = StreamResponse(artifact_update=update)
+        self._notify(draft, event)
         if feed is not None:
-            event = TaskArtifactUpdateEvent(
-                task_id=self.id, context_id=self.context_id, artifact=artifact, append=append, last_chunk=last_chunk
-            )
-            feed.publish(StreamResponse(artifact_update=event))
+            feed.publish(event)
             if feed.full:
                 await feed.room()
 
@@ -261,11 +272,8 @@ class Run(Audience):
             await self._surely(self._failed(turn, error))
         finally:
             if self._turn is turn:
-                self._leave()
-
-    def _leave(self) -> None:
-        self._runner = self._turn = self._stop = None
-        self.runs.release(self)
+                self._runner = self._turn = self._stop = None
+                self.runs.release(self)
 
     async def _finish(self, turn: Turn) -> None:
         """The handler returned and left the task at work, or never made one."""
@@ -305,6 +313,8 @@ class Run(Audience):
             if self.dirty and self.draft is not None and self.draft.settled:  # an end that was not stored
                 await self.runs.store.save(self.owner, self.draft.snapshot())
                 self.dirty = False
+                if self.runs.webhooks:
+                    self._notify(self.draft, self._status_event(self.draft.status))
                 self._settle(self.draft)
         except Exception:
             log.exception("The end of task %s could not be stored", self.id)
@@ -330,6 +340,12 @@ class Run(Audience):
                 self.arm(self.runs.limits.interrupted, self._unwatched)
             else:
                 self.end()
+
+    def _notify(self, draft: Draft, event: StreamResponse) -> None:
+        """Put an event on the lines of the task's webhooks, which takes no time."""
+        lines = self.runs.webhooks.get(self.id)
+        if lines is not None:
+            lines.tell(event, draft)
 
     def _unwatched(self) -> None:
         self.end()

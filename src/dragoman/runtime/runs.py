@@ -10,13 +10,17 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from ..errors import TaskNotFoundError, UnavailableError
 from ..model import Task, TaskState
-from ..store.base import Owner, Store
+from ..store.base import Owner, Store, Webhook
 from .agent import Agent
 from .lifecycle import Draft
+from .lines import Lines
+from .push import Courier
 from .run import Run
 from .stamps import Clock, new_id
 
@@ -41,11 +45,16 @@ class Limits:
 class Runs:
     """Every run of an engine, and the way to a task wherever it is."""
 
-    def __init__(self, agent: Agent, store: Store, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self, agent: Agent, store: Store, limits: Limits, clock: Clock, courier: Courier | None = None
+    ) -> None:
         self.agent = agent
         self.store = store
         self.limits = limits
         self.clock = clock
+        self.courier = courier
+        #: The webhooks to tell of each task; empty as long as there are none, which is one cheap look on each event.
+        self.webhooks: Mapping[str, Lines] = {} if courier is None else courier.tasks
         self.live: dict[str, Run] = {}
         self.closed = False
 
@@ -77,6 +86,24 @@ class Runs:
             raise not_found(task_id)
         return task
 
+    def follow(self, owner: Owner, webhook: Webhook, draft: Draft | None = None) -> None:
+        """Deliver to a stored webhook, beginning with the whole task if a draft is given."""
+        if self.courier is not None:
+            config = webhook.config
+            forget = partial(self.store.delete_config, owner, config.task_id, config.id)
+            self.courier.follow(webhook, forget, draft)
+
+    async def wake(self, owner: Owner, task_id: str) -> None:
+        """Deliver to all stored webhooks of a task that was at rest."""
+        if self.courier is not None:
+            for webhook in await self.store.configs(owner, task_id):
+                self.follow(owner, webhook)
+
+    def rest(self, task_id: str) -> None:
+        """Nothing more happens to the task for now, so its webhooks need not be held."""
+        if self.courier is not None and task_id not in self.live:
+            self.courier.rest(task_id)
+
     async def flush(self, owner: Owner) -> None:
         """Store what changed since it was last stored, so that it is listed."""
         for run in list(self.live.values()):
@@ -88,6 +115,8 @@ class Runs:
         """Forget the run if nothing happens in it any more."""
         if run.idle:
             self.live.pop(run.id, None)
+            if self.webhooks:
+                self.rest(run.id)
 
     async def aclose(self) -> None:
         """Stop every handler, wait for them a little, and end every stream and every wait."""

@@ -18,7 +18,9 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -157,10 +159,18 @@ def embedded(address: Address) -> Address:
     return address
 
 
-async def resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses of a host as the operating system knows them. Raises ``OSError``."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(entry[4][0]) for entry in found]
+class SystemResolver:
+    """Looks hosts up as the operating system does, in threads of its own: a name server that a stranger chose and
+    that does not answer holds up nothing but other strangers' names."""
+
+    def __init__(self, threads: int = 8) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of a host. Raises ``OSError``."""
+        look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self._pool, look)
+        return [str(entry[4][0]) for entry in found]
 
 
 class Guard:
@@ -169,7 +179,7 @@ class Guard:
     ``allow``: what always passes: host names, ``.suffix`` for all names below one, addresses and networks. ``only``:
     nothing else passes. ``private``: private and loopback addresses pass too, for tests and closed networks;
     metadata services and link-local addresses do not. ``https``: plain http is refused. ``resolver``: how a host is
-    looked up. Raises ``ConfigError`` for an entry of ``allow`` that is none of these.
+    looked up, default :class:`SystemResolver`. Raises ``ConfigError`` for an entry of ``allow`` that is none of these.
     """
 
     def __init__(
@@ -179,7 +189,7 @@ class Guard:
         only: bool = False,
         private: bool = False,
         https: bool = False,
-        resolver: Resolve = resolve,
+        resolver: Resolve | None = None,
     ) -> None:
         entries = [entry.strip().lower() for entry in allow]
         self._networks = tuple(network for entry in entries if (network := _network(entry)) is not None)
@@ -192,7 +202,7 @@ class Guard:
         self._only = only
         self._private = private
         self._https = https
-        self._resolve = resolver
+        self._resolve = resolver or SystemResolver()
 
     def read(self, url: str) -> Target:
         """All that a URL tells without being resolved. Raises ``TargetRefused``."""
@@ -237,9 +247,10 @@ class Guard:
 
     def _accept(self, target: Target, address: Address) -> None:
         why = self.judge(address, target.host)
-        if why:
-            how = "is" if target.address is not None else "leads to"
-            raise TargetRefused(f"{how} an address that is not called: {why}")
+        if why and target.address is not None:
+            raise TargetRefused(f"is an address that may not be called: {why}")
+        if why:  # what names lead to inside of our network is not for strangers
+            raise TargetRefused("leads to an address that may not be called")
 
     def _names_allow(self, host: str) -> bool:
         return host in self._names or (bool(self._suffixes) and host.endswith(self._suffixes))

@@ -5,7 +5,8 @@ Rules of this module:
 - The binding is read off the request: ``application/grpc`` or the path of an A2A service is gRPC, POST to the root
   is JSON-RPC, the well-known paths are the card, the rest is HTTP+JSON.
 - The version is what the request asks for (``faces.negotiate``). With ``lenient``, a request that names none is also
-  tried in the other version, so that an unambiguous method name or route decides.
+  tried in the other version, so that an unambiguous method name or route decides; 0.3 comes first, because that is
+  what no version means, and because ``/v1`` before a route is its prefix before it is the name of a 1.0 tenant.
 - Nothing here knows a message: that is the exchange's.
 """
 
@@ -190,7 +191,7 @@ class A2AApp:
         if not served:
             raise Refused(_spokesman(binding, request).write_error(self._not_here(binding, request.path)))
         if self._lenient and not asked(header, query):
-            return self._read_as(binding, served, request)
+            return self._read_as(binding, served[::-1], request)
         try:
             version = negotiate(header, query, served)
         except VersionNotSupportedError as error:

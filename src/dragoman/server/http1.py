@@ -70,6 +70,11 @@ class Request:
         self._left = -1  # octets that content-length still promises, -1 if it promised none
         self._waiter: asyncio.Future[None] | None = None
 
+    @property
+    def starved(self) -> bool:
+        """Whether the app waits for more of the body."""
+        return self._waiter is not None and not self._waiter.done()
+
     async def receive(self) -> dict[str, Any]:
         conn = self._conn
         if self.expects and not self.started and not self.complete:
@@ -282,6 +287,11 @@ class Http1Protocol(asyncio.Protocol):
             self._reading, self._declined = self._declined, None
             self._url, self._headers = b"", []
             return
+        if self._head_size > self.host.limits.head_size and self._measured() > self.host.limits.head_size:
+            self._refuse(431)
+        if self.closing:
+            self._url, self._headers = b"", []
+            return
         version = self._parser.get_http_version()
         raw, _, query = self._target()
         path = raw.decode("latin-1")
@@ -295,6 +305,7 @@ class Http1Protocol(asyncio.Protocol):
         request = Request(self, scope, not self._parser.should_keep_alive(), self._expect)
         self._url, self._headers, self._expect = b"", [], False
         self._in_head, self._head_size = False, 0
+        self._since = self.host.now
         self._reading = request
         if self._current is None:
             self._begin(request)
@@ -302,6 +313,10 @@ class Http1Protocol(asyncio.Protocol):
             self._waiting.append(request)
             if len(self._waiting) >= _PIPELINE:
                 self._pause_reading()
+
+    def _measured(self) -> int:
+        """Octets of a head that came together with its body, or with more than that."""
+        return len(self._url) + sum(len(name) + len(value) + 4 for name, value in self._headers)
 
     def _target(self) -> tuple[bytes, bytes, bytes]:
         if self._url[:1] in (b"/", b"*"):
@@ -315,6 +330,7 @@ class Http1Protocol(asyncio.Protocol):
             return  # answered already: the rest is not wanted
         request.body.append(body)
         request.wake()
+        self._since = self.host.now
         if sum(map(len, request.body)) > _READ_AHEAD:
             self._pause_reading()
 
@@ -399,8 +415,11 @@ class Http1Protocol(asyncio.Protocol):
                 self.transport.abort()
         elif self._current is None and waited > (limits.head_timeout if self._head_size else limits.idle_timeout):
             self._end()
-        elif self._reading is not None and self._reading.finished and waited > limits.body_stall:
-            self.transport.abort()
+        elif self._reading is not None and waited > limits.body_stall:
+            if self._reading.finished:
+                self.transport.abort()
+            elif self._reading.starved:
+                self._refuse(408)
 
     def shutdown(self) -> None:
         """Take no new request; end when the current one is answered."""

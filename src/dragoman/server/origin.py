@@ -5,6 +5,7 @@ Rules of this module:
 - A configured public URL always wins.
 - ``Forwarded`` (RFC 7239) and ``X-Forwarded-*`` count only if the direct peer is a trusted proxy; the first value
   of a list is the one nearest to the caller.
+- A prefix that a proxy has taken off and that our host has put back into the mount point counts once.
 - A host that is no host (bad characters, unspecified address) is never repeated: the address that the connection
   came to stands in.
 """
@@ -45,8 +46,9 @@ def base_url(scope: Mapping[str, Any], headers: Headers, public_url: str, truste
     told = _forwarding(headers) if trusted and _from_proxy(scope, trusted) else Forwarding()
     scheme = told.scheme if told.scheme in ("http", "https") else scope.get("scheme", "http")
     host = _valid_host(told.host) or _valid_host(headers.text("host")) or _own_host(scope)
-    prefix = told.prefix if _PREFIX.fullmatch(told.prefix) else ""
-    return f"{scheme}://{host}{prefix}{scope.get('root_path', '')}".rstrip("/")
+    root: str = scope.get("root_path", "")
+    prefix = told.prefix if _PREFIX.fullmatch(told.prefix) and not f"{root}/".startswith(told.prefix + "/") else ""
+    return f"{scheme}://{host}{prefix}{root}".rstrip("/")
 
 
 def _from_proxy(scope: Mapping[str, Any], trusted: tuple[Network, ...]) -> bool:

@@ -15,9 +15,17 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from ..model import Task, TaskPushNotificationConfig, TaskState
+from ..protocol.operations import Version
 
 #: Tenant and caller name; both may be empty.
 Owner: TypeAlias = tuple[str, str]
+
+
+class Webhook(NamedTuple):
+    """A webhook config, which has its ``task_id`` and ``id``, and the version that it was registered in."""
+
+    config: TaskPushNotificationConfig
+    version: Version = "1.0"
 
 
 class Cursor(NamedTuple):
@@ -70,11 +78,11 @@ class Store(ABC):
         """One page of the owner's tasks."""
 
     @abstractmethod
-    async def save_config(self, owner: Owner, config: TaskPushNotificationConfig) -> None:
-        """Keep a webhook config, which has its ``task_id`` and ``id``, in place of the one of that id."""
+    async def save_config(self, owner: Owner, webhook: Webhook) -> None:
+        """Keep a webhook config in place of the one of its id."""
 
     @abstractmethod
-    async def configs(self, owner: Owner, task_id: str) -> tuple[TaskPushNotificationConfig, ...]:
+    async def configs(self, owner: Owner, task_id: str) -> tuple[Webhook, ...]:
         """The webhook configs of a task in the order of their creation."""
 
     @abstractmethod

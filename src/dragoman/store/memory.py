@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import dropwhile, groupby, islice
 
-from ..model import Task, TaskPushNotificationConfig, TaskState
-from .base import Cursor, Owner, Store, TaskPage, TaskQuery
+from ..model import Task, TaskState
+from .base import Cursor, Owner, Store, TaskPage, TaskQuery, Webhook
 
 # As a tuple: comparing identities beats hashing an enum member.
 _TERMINAL = (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
@@ -30,7 +30,7 @@ class MemoryStore(Store):
         self._limit = limit
         self._count = 0
         self._tasks: dict[Owner, dict[str, Task]] = {}
-        self._configs: dict[tuple[Owner, str], dict[str, TaskPushNotificationConfig]] = {}
+        self._configs: dict[tuple[Owner, str], dict[str, Webhook]] = {}
         self._ended: deque[tuple[Owner, str]] = deque()
 
     async def get(self, owner: Owner, task_id: str) -> Task | None:
@@ -60,10 +60,10 @@ class MemoryStore(Store):
         page = tuple(islice(ordered, query.limit + 1))
         return TaskPage(page[: query.limit], len(found), len(page) > query.limit)
 
-    async def save_config(self, owner: Owner, config: TaskPushNotificationConfig) -> None:
-        self._configs.setdefault((owner, config.task_id), {})[config.id] = config
+    async def save_config(self, owner: Owner, webhook: Webhook) -> None:
+        self._configs.setdefault((owner, webhook.config.task_id), {})[webhook.config.id] = webhook
 
-    async def configs(self, owner: Owner, task_id: str) -> tuple[TaskPushNotificationConfig, ...]:
+    async def configs(self, owner: Owner, task_id: str) -> tuple[Webhook, ...]:
         return tuple(self._configs.get((owner, task_id), {}).values())
 
     async def delete_config(self, owner: Owner, task_id: str, config_id: str) -> None:
