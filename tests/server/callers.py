@@ -48,7 +48,7 @@ CARD = AgentCard(
     capabilities=AgentCapabilities(
         streaming=True, push_notifications=True, extended_agent_card=True, extensions=(EXTENSION,)
     ),
-    default_input_modes=("text/plain",),
+    default_input_modes=("text/plain", "application/json", "image/png"),
     default_output_modes=("text/plain",),
     skills=(AgentSkill(id="s", name="s", description="all it does", tags=("test",)),),
 )

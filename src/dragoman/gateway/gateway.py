@@ -26,6 +26,7 @@ from ..model import (
     LIST_PUSH_CONFIGS,
     SEND_MESSAGE,
     SEND_STREAMING_MESSAGE,
+    SUBSCRIBE_TO_TASK,
     AgentCard,
     GetTaskPushNotificationConfigRequest,
     ListTaskPushNotificationConfigsRequest,
@@ -38,8 +39,11 @@ from ..model import (
 )
 from ..service import AnyOperation, ByteStream, Context, EventStream
 from .forwarding import forward, forwarded_names
+from .passing import PassedStream, sound_json
 
 _PUSH: frozenset[AnyOperation] = frozenset({CREATE_PUSH_CONFIG, GET_PUSH_CONFIG, LIST_PUSH_CONFIGS, DELETE_PUSH_CONFIG})
+#: Never passed as bytes: the card is rewritten, and a subscription is taken up again when it breaks.
+_DECODED: frozenset[AnyOperation] = frozenset({GET_EXTENDED_AGENT_CARD, SUBSCRIBE_TO_TASK})
 _SENDS: frozenset[AnyOperation] = frozenset({SEND_MESSAGE, SEND_STREAMING_MESSAGE})
 
 
@@ -78,8 +82,8 @@ class Gateway:
         return stream
 
     def passes(self, dialect: Dialect, op: AnyOperation) -> bool:
-        """Whether bytes may pass: one dialect on both sides, no tenant to write in, no card to rewrite."""
-        if op is GET_EXTENDED_AGENT_CARD or self._client.tenant:
+        """Whether bytes may pass: one dialect on both sides, no tenant to write in, nothing to be seen inside."""
+        if op in _DECODED or self._client.tenant:
             return False
         return dialect is self._client.dialect
 
@@ -88,14 +92,15 @@ class Gateway:
         outward = self._outward(ctx)
         reply = await self._client.exchange(op, body, outward)
         self._inward(outward, ctx)
-        return reply
+        return reply if self._client.face.binding == "GRPC" else sound_json(reply)
 
     async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
         """As ``PassThrough.exchange_stream``."""
         outward = self._outward(ctx)
-        stream = await self._client.exchange_stream(op, body, outward)
+        client = self._client
+        stream = await client.exchange_stream(op, body, outward)
         self._inward(outward, ctx)
-        return stream
+        return PassedStream(stream, op, client.dialect, None if client.face.binding == "GRPC" else sound_json)
 
     def _outward(self, ctx: Context) -> Context:
         return Context(

@@ -84,7 +84,7 @@ class JsonRpc:
         """Take the envelope off. Raises ``Rejected`` under the request's id as far as that can be read."""
         body = request.body
         kind = request.headers.get(b"content-type")
-        if not jsontext.is_json(kind):
+        if kind != b"application/json" and not jsontext.is_json(kind):
             shown = kind.decode("latin-1")
             raise Rejected(ContentTypeNotSupportedError(f"Content-Type {shown!r} is not application/json"))
         envelope, id = _read_envelope(body)

@@ -21,13 +21,14 @@ from urllib.parse import parse_qs
 
 from ..errors import A2AError, MethodNotFoundError, VersionNotSupportedError
 from ..faces import ALL_FACES, FACES, Face, FaceRow, asked, negotiate
-from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard
+from ..model import GET_EXTENDED_AGENT_CARD, AgentCard
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, Headers, HttpRequest, HttpResponse, Rejected
 from ..protocol.operations import EXTENSIONS_HEADER, GRPC_SERVICE, VERSIONS, Binding, Version
 from ..protocol.refusals import MessageTooLargeError, VerbNotAllowedError
 from ..service import A2AService, Context
 from .asgi import (
+    CANCELS,
     BodyTooLargeError,
     DisconnectedError,
     Receive,
@@ -38,7 +39,7 @@ from .asgi import (
     read_body,
     send_response,
 )
-from .exchange import Desk, Exchange
+from .exchange import Desk, Exchange, Route
 from .origin import base_url, trusted_networks
 from .published import CARD_PATHS, PublishedCard
 
@@ -99,7 +100,8 @@ class A2AApp:
             keep_alive=limits.keep_alive,
         )
         self._declared = frozenset(one.uri for one in extensions)
-        self._rows = {face: rows[face] for face in self.faces}
+        self._routes = {face: Route(face, *rows[face]) for face in self.faces}
+        self._plain = _plain_routes(self._routes)
         self._served = _by_binding(self.faces)
         self.public_url = public_url
         self._trusted = trusted_networks(trusted_proxies)
@@ -148,25 +150,26 @@ class A2AApp:
         binding = _binding_of(request)
         try:
             request.body = await self._body(binding, request, receive)
-            face, call = self._read(binding, request)
+            route, call = self._read(binding, request)
         except Refused as refused:
             await send_response(send, refused.response)
         except DisconnectedError:
             log.debug("a caller went away before its request was complete")
         else:
-            if binding == "JSONRPC" and not call.id:
+            if not call.id and binding == "JSONRPC":
                 await send_response(send, _NOTIFICATION)  # it asks for no answer and gets no work done
+                return
+            ctx = self._context(route, call, headers)
+            if call.op == GET_EXTENDED_AGENT_CARD.name:
+                ctx.base_url = base_url(scope, headers, self.public_url, self._trusted)
+            exchange = Exchange(self.desk, route, call, ctx)
+            if CANCELS in scope.get("extensions", ()):
+                await exchange.run(send)
             else:
-                await self._exchange(face, call, scope, headers, receive, send)
+                await self._watch(exchange, receive, send)
 
-    async def _exchange(
-        self, face: Face, call: Call, scope: Scope, headers: Headers, receive: Receive, send: Send
-    ) -> None:
-        codec, dialect = self._rows[face]
-        ctx = self._context(face, codec, call, headers)
-        if call.op == GET_EXTENDED_AGENT_CARD.name:
-            ctx.base_url = base_url(scope, headers, self.public_url, self._trusted)
-        exchange = Exchange(self.desk, face, codec, dialect, OPERATIONS[call.op], call, ctx)
+    async def _watch(self, exchange: Exchange, receive: Receive, send: Send) -> None:
+        """Run the exchange, and end it if its caller goes away: this server does not do that by itself."""
         watched = self._watchdog.enter(receive)
         try:
             await exchange.run(send)
@@ -184,9 +187,19 @@ class A2AApp:
             error = MessageTooLargeError(f"The request body is larger than {limit} bytes")
             raise Refused(_spokesman(binding, request).write_error(error)) from None
 
-    def _read(self, binding: Binding, request: HttpRequest) -> tuple[Face, Call]:
-        """Find out in which version to read the request, and read it."""
-        header, query = request.headers.get(b"a2a-version"), _query_version(request.query)
+    def _read(self, binding: Binding, request: HttpRequest) -> tuple[Route, Call]:
+        """Find out in which version to read the request, and read it; what is plain goes the short way."""
+        header = request.headers.get(b"a2a-version")
+        route = None if request.query else self._plain.get((binding, header))
+        if route is not None:
+            try:
+                return route, route.codec.read_call(request)
+            except Rejected:
+                pass  # the long way finds out what to say
+        return self._read_slowly(binding, header, request)
+
+    def _read_slowly(self, binding: Binding, header: bytes, request: HttpRequest) -> tuple[Route, Call]:
+        query = _query_version(request.query)
         served = self._versions_at(binding, request.path)
         if not served:
             raise Refused(_spokesman(binding, request).write_error(self._not_here(binding, request.path)))
@@ -211,15 +224,14 @@ class A2AApp:
             return VerbNotAllowedError("JSON-RPC calls are POST requests", allow=("POST",))
         return MethodNotFoundError(f"The {binding} binding is not served here; the agent card lists what is")
 
-    def _read_as(self, binding: Binding, versions: tuple[Version, ...], request: HttpRequest) -> tuple[Face, Call]:
+    def _read_as(self, binding: Binding, versions: tuple[Version, ...], request: HttpRequest) -> tuple[Route, Call]:
         """Read the request in the first version that knows its name; else the last one's complaint stands."""
         for version in versions:
-            face = Face(binding, version)
-            codec = self._rows[face].codec
+            route = self._routes[Face(binding, version)]
             try:
-                return face, codec.read_call(request)
+                return route, route.codec.read_call(request)
             except Rejected as rejected:
-                refused = Refused(codec.write_error(rejected.error, rejected.id))
+                refused = Refused(route.codec.write_error(rejected.error, rejected.id))
                 if not isinstance(rejected.error, MethodNotFoundError):
                     break
         raise refused
@@ -232,12 +244,12 @@ class A2AApp:
         except Rejected as rejected:
             return Refused(codec.write_error(rejected.error, rejected.id))
 
-    def _context(self, face: Face, codec: Codec, call: Call, headers: Headers) -> Context:
-        ctx = Context(version=face.version, binding=face.binding, tenant=call.tenant, headers=headers)
+    def _context(self, route: Route, call: Call, headers: Headers) -> Context:
+        ctx = Context(version=route.face.version, binding=route.face.binding, tenant=call.tenant, headers=headers)
         ctx.extensions = extensions = _extensions(headers)
         if extensions:
             ctx.activated = tuple(uri for uri in extensions if uri in self._declared)
-        timeout = codec.read_timeout(headers)
+        timeout = route.codec.read_timeout(headers)
         if timeout is not None:
             ctx.deadline = asyncio.get_running_loop().time() + timeout
         return ctx
@@ -248,6 +260,12 @@ def _by_binding(faces: Iterable[Face]) -> dict[Binding, tuple[Version, ...]]:
     for face in sorted(faces, key=lambda face: VERSIONS.index(face.version)):
         served[face.binding] = (*served.get(face.binding, ()), face.version)
     return served
+
+
+def _plain_routes(routes: Mapping[Face, Route]) -> dict[tuple[Binding, bytes], Route]:
+    """What a version header in its plain form leads to; without one it is 0.3 (1.0 §3.6.2)."""
+    plain = {(face.binding, face.version.encode()): route for face, route in routes.items()}
+    return plain | {(face.binding, b""): route for face, route in routes.items() if face.version == "0.3"}
 
 
 def _binding_of(request: HttpRequest) -> Binding:

@@ -22,6 +22,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+#: Key of the scope's extensions of a server that cancels the handler of a caller that is gone; ours does.
+CANCELS = "dragoman.cancels"
+
 _SAFE = "/:@!$&'()*+,;=~"  # what a path segment may hold unencoded (RFC 3986 §3.3)
 
 

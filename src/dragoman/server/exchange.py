@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dialects.base import Dialect, Notes
 from ..errors import (
@@ -29,7 +29,7 @@ from ..errors import (
     UnavailableError,
 )
 from ..faces import Face
-from ..model import AgentCard, Streaming, Unary
+from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard, Streaming, Unary
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, HttpResponse
 from ..protocol.operations import EXTENSIONS_HEADER
@@ -72,52 +72,61 @@ class Desk:
         await asyncio.gather(*streams, return_exceptions=True)
 
 
+class Route(NamedTuple):
+    """A face that is served, and what it is made of here."""
+
+    face: Face
+    codec: Codec
+    dialect: Dialect
+
+
 class Exchange:
     """One call of one face on its way through the service."""
 
     __slots__ = ("answering", "call", "codec", "ctx", "desk", "dialect", "face", "notes", "op")
 
-    def __init__(
-        self, desk: Desk, face: Face, codec: Codec, dialect: Dialect, op: AnyOperation, call: Call, ctx: Context
-    ) -> None:
+    def __init__(self, desk: Desk, route: Route, call: Call, ctx: Context) -> None:
         self.desk = desk
-        self.face = face
-        self.codec = codec
-        self.dialect = dialect
-        self.op = op
+        self.face, self.codec, self.dialect = route
+        self.op = OPERATIONS[call.op]
         self.call = call
         self.ctx = ctx
-        self.notes = Notes() if face.version == "0.3" else None  # 1.0 is the canonical form: nothing to note
+        self.notes = Notes() if self.face.version == "0.3" else None  # 1.0 is the canonical form: nothing to note
 
     async def run(self, send: Send) -> None:
         """Answer the call."""
-        if isinstance(self.op, Streaming):
-            await self._run_stream(send, self.op)
-        elif isinstance(self.op, Unary):
-            await send_response(send, await self._run_unary(self.op))
+        op = self.op
+        if isinstance(op, Streaming):
+            await self._run_stream(send, op)
+        elif isinstance(op, Unary):
+            await send_response(send, await self._run_unary(op))
 
     async def _run_unary(self, op: Unary[Any, Any]) -> HttpResponse:
+        ctx, desk = self.ctx, self.desk
         try:
-            self._enforce_extensions()
-            if self.ctx.deadline is None:
+            if desk.required:
+                self._enforce_extensions()
+            if ctx.deadline is None:
                 body = await self._reply(op)
             else:
-                async with asyncio.timeout_at(self.ctx.deadline):
+                async with asyncio.timeout_at(ctx.deadline):
                     body = await self._reply(op)
             response = self.codec.write_result(self.call, body)
         except Exception as error:  # the boundary: whatever it was becomes an error of the face
-            response = self.codec.write_error(as_a2a(error, self.op), self.call.id or b"null")
-        return self._add_headers(response)
+            response = self.codec.write_error(as_a2a(error, op), self.call.id or b"null")
+        return self._add_headers(response) if ctx.activated else response
 
     async def _reply(self, op: Unary[Any, Any]) -> bytes:
-        passing = self._passing(op)
+        desk = self.desk
+        passing = self._passing(op) if desk.passing else None
         if passing is not None:
             return await passing.exchange(op, self.call.body, self.ctx)
-        reply = await self.desk.service.call(op, self._load(), self.ctx)
-        if isinstance(reply, AgentCard):
-            reply = self.desk.publish(reply, self.ctx.base_url)
+        reply = await desk.service.call(op, self._load(), self.ctx)
+        if op is GET_EXTENDED_AGENT_CARD:
+            reply = desk.publish(reply, self.ctx.base_url)
         body = self.answering.dump_reply(op, reply, self.notes)
-        self._count_losses()
+        if self.notes is not None:
+            self._count_losses()
         return body
 
     def _passing(self, op: AnyOperation) -> PassThrough | None:
@@ -128,15 +137,16 @@ class Exchange:
         return passing if dialect.answering(self.call.body) is dialect else None
 
     def _load(self) -> Any:
-        request = self.dialect.load_request(self.op, self.call.body, self.notes)
-        self.answering = self.dialect.answering(self.call.body)
-        if not self.ctx.tenant:
-            self.ctx.tenant = getattr(request, "tenant", "")
+        body, ctx = self.call.body, self.ctx
+        request = self.dialect.load_request(self.op, body, self.notes)
+        self.answering = self.dialect.answering(body)
+        ctx.tenant = ctx.tenant or request.tenant  # every request has one, empty if none is meant
         return request
 
     async def _run_stream(self, send: Send, op: Streaming[Any]) -> None:
         try:
-            self._enforce_extensions()
+            if self.desk.required:
+                self._enforce_extensions()
             async with asyncio.timeout_at(self.ctx.deadline):
                 stream, dump = await self._open(op)
         except Exception as error:  # as above
@@ -202,7 +212,7 @@ class Exchange:
     # -- what goes with it
 
     def _enforce_extensions(self) -> None:
-        missing = self.desk.required.difference(self.ctx.extensions) if self.desk.required else ()
+        missing = self.desk.required.difference(self.ctx.extensions)
         if missing:
             uris = ",".join(sorted(missing))
             header = EXTENSIONS_HEADER[self.face.version]

@@ -10,6 +10,7 @@ import asyncio
 import ssl
 from typing import TYPE_CHECKING, Any
 
+from .asgi import CANCELS
 from .http1 import Http1Protocol
 from .http2 import PREFACE, Http2Protocol
 
@@ -78,7 +79,7 @@ class Front(asyncio.Protocol):
 
     def _become(self, http2: bool) -> None:
         self._host.connections.discard(self)
-        extensions = tls_extension(self._transport)
+        extensions = {CANCELS: {}, **tls_extension(self._transport)}
         protocol: Http1Protocol | Http2Protocol
         protocol = Http2Protocol(self._host, extensions) if http2 else Http1Protocol(self._host, extensions)
         self._transport.set_protocol(protocol)
