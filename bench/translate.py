@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.dialects import v03, v1
+import dragoman.dialects.v03 as v03
+import dragoman.dialects.v1 as v1
 from dragoman.model import GET_TASK, SEND_MESSAGE, Operation
 
 OPERATIONS: dict[str, Operation[Any, Any]] = {"message": SEND_MESSAGE, "task": GET_TASK}

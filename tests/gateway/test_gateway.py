@@ -281,6 +281,24 @@ async def test_a_fault_of_the_upstream_is_a_typed_error_of_the_callers_face(
     assert after.status == 200 and b"t-1" in after.body
 
 
+NOT_JSON = [b'{"task":', b"oops", b"{}{}", b'{"task":{"id":"t-\xff"}}', b'{"a":' + b"[" * 100_000]
+
+
+@pytest.mark.parametrize("body", NOT_JSON, ids=["cut", "a word", "two values", "bad UTF-8", "deep"])
+@pytest.mark.parametrize("near", NEAR, ids=str)
+async def test_bytes_that_would_spoil_the_envelope_do_not_pass(peer: Peer, near: Face, body: bytes) -> None:
+    async with await client_of_peer(peer, REST) as client:
+        app = front(client)
+        peer.plays(reply(body), events(b"data: " + body + b"\n\n"))
+        check_failure(near, await send(app, wire(near, SEND_MESSAGE, sending("x"))), "bad reply")
+        answer = await send(app, wire(near, SEND_STREAMING_MESSAGE, sending("x")))
+        assert not clean(near, answer)
+        if answer.headers["content-type"].startswith("text/event-stream") or answer.trailers:
+            check_broken(near, answer, "bad reply")
+        else:
+            check_failure(near, answer, "bad reply")
+
+
 BAD_STREAMS: list[tuple[str, Callable[[], Reply], str]] = [
     ("hung up", lambda: events(event(TASK)), "unavailable"),
     ("cut in an event", lambda: events(event(TASK) + "data: {"), "unavailable"),

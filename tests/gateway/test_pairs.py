@@ -171,9 +171,9 @@ async def test_typed_errors_keep_their_type_and_what_they_say(
     parent = replace(sending("x").message, context_id="other")
     task = reply_task(near, await ask(clients, near, far, SEND_MESSAGE, sending("ask")))
     wrong = replace(sending("x"), message=replace(parent, task_id=task.id))
-    found = check_failure(near, await ask(clients, near, far, SEND_MESSAGE, wrong), "params")
+    found = check_failure(near, await ask(clients, near, far, SEND_MESSAGE, wrong), "params", generic=True)
     if BARE not in (near, far):
-        assert found.fields or [one["field"] for one in facts(found)["fieldViolations"]] == ["message.contextId"]
+        assert found.fields == ("message.contextId",)
 
 
 @pairs

@@ -13,18 +13,25 @@ from .parties import CACHE, OURS, PARTIES, PEERS, Cell
 from .results import Result
 
 CELL_LIMIT = 120.0
+LATE = Outcome("time", False, "not run: the run's time was used up")
 Progress = Callable[[Result], None]
 
 
 async def run(
     cells: Sequence[Cell], steps: Sequence[str], *, jobs: int, deadline: float, progress: Progress
 ) -> list[Result]:
+    """Run them all within `deadline` seconds, making of environments included. Raises `EnvError`."""
+    ends = time.monotonic() + deadline
     used = {seat.party for cell in cells for seat in (cell.client, cell.agent)}
-    pythons = {peer.name: await envs.ensure(peer) for peer in PEERS if peer.name in used}
+    try:
+        async with asyncio.timeout(deadline):
+            pythons = {peer.name: await envs.ensure(peer) for peer in PEERS if peer.name in used}
+    except TimeoutError:
+        raise envs.EnvError(f"the environments were not made within {deadline:g} s") from None
     groups: dict[stacks.Group, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(stacks.group_of(cell), []).append(cell)
-    runner = _Runner(pythons, steps, time.monotonic() + deadline, progress)
+    runner = _Runner(pythons, steps, ends, progress)
     slots = asyncio.Semaphore(jobs)
 
     async def one(group: stacks.Group, members: list[Cell]) -> None:
@@ -57,19 +64,28 @@ class _Runner:
 
     async def group(self, group: stacks.Group, cells: Sequence[Cell]) -> None:
         waiting = list(cells)
+        if self._left() <= 0:
+            self._give_up(waiting, LATE)
+            return
         try:
             async with stacks.stack(group, self._pythons) as target:
                 while waiting:
                     self._add(await self._cell(waiting[0], target))
                     waiting.pop(0)
         except (processes.NotReady, OSError) as error:
-            for cell in waiting:
-                self._add(Result(cell, [Outcome("servers", False, str(error))]))
+            self._give_up(waiting, Outcome("servers", False, str(error)))
+
+    def _left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def _give_up(self, cells: Sequence[Cell], why: Outcome) -> None:
+        for cell in cells:
+            self._add(Result(cell, [why]))
 
     async def _cell(self, cell: Cell, target: stacks.Target) -> Result:
-        left = self._deadline - time.monotonic()
+        left = self._left()
         if left <= 0:
-            return Result(cell, [Outcome("time", False, "not run: the run's time was used up")])
+            return Result(cell, [LATE])
         target.forget()
         log = CACHE / "logs" / str(stacks.group_of(cell)) / f"{str(cell.client).replace('/', '-')}.log"
         outcomes = await processes.client(self._command(cell, target), log, min(CELL_LIMIT, left))

@@ -290,7 +290,7 @@ def test_which_error_it_is(version: Version, error: bytes, cls: type[A2AError]) 
 )
 def test_some_statuses_speak_for_themselves(status: int, cls: type[A2AError], body: bytes) -> None:
     response = reply(body, status)
-    response.headers += [(b"WWW-Authenticate", b'Bearer realm="x"'), (b"retry-after", b"9")]
+    response.headers += [(b"www-authenticate", b'Bearer realm="x"'), (b"retry-after", b"9")]
     with pytest.raises(cls) as caught:
         V10.read_result("GetTask", response)
     assert caught.value.retry_after == 9

@@ -11,15 +11,14 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
 from ..dialects.base import Dialect, Notes
 from ..errors import PeerError, TransportError
-from ..model import INTERRUPTED, TERMINAL, Streaming, StreamResponse
+from ..model import INTERRUPTED, TERMINAL, StreamResponse
 from ..protocol.jsontext import excerpt
-from ..service import ByteStream
+from ..service import AnyOperation, ByteStream
 
 _RESTS = TERMINAL | INTERRUPTED
 _text = msgspec.json.Decoder(msgspec.Raw)
@@ -40,7 +39,7 @@ class PassedStream(ByteStream):
     """The messages of an upstream's stream as they are. ``sound``: raises ``PeerError`` for one that may not pass."""
 
     def __init__(
-        self, source: ByteStream, op: Streaming[Any], dialect: Dialect, sound: Callable[[bytes], bytes] | None
+        self, source: ByteStream, op: AnyOperation, dialect: Dialect, sound: Callable[[bytes], bytes] | None
     ) -> None:
         self._source = source
         self._op = op
