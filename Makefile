@@ -4,7 +4,7 @@ UV := .uv/bin/uv
 RUN := .venv/bin/python
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: demo test format format-check lint imports types unit bench interop clean
+.PHONY: demo docs test format format-check lint imports types unit bench interop clean
 
 .venv/.ready: pyproject.toml uv.lock | $(UV)
 	$(UV) sync --frozen --all-extras --python $(PYTHON)
@@ -37,6 +37,9 @@ types: .venv/.ready
 
 unit: .venv/.ready
 	$(RUN) -m pytest -n auto
+
+docs: .venv/.ready  ## the pages that are made from tables
+	$(RUN) -c "from dragoman.dialects.losses import as_markdown; print(as_markdown(), end='')" > docs/losses.md
 
 bench: .venv/.ready  ## side by side with a2a-sdk; prints ratios, writes bench/results/latest.json
 	$(RUN) -m bench $(ARGS)

@@ -21,6 +21,8 @@ def card(
 ) -> None:
     """Fetch an agent card of either version, and say what had to be forgiven to read it.
 
+    Example: `dragoman card https://agent.example --json`
+
     Parameters
     ----------
     url

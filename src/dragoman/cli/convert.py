@@ -24,8 +24,8 @@ class Envelope(msgspec.Struct):
 
     jsonrpc: str
     method: str = ""
-    params: msgspec.Raw | None = None
-    result: msgspec.Raw | None = None
+    params: msgspec.Raw = msgspec.Raw()
+    result: msgspec.Raw = msgspec.Raw()
 
 
 def convert(
@@ -83,8 +83,7 @@ def unwrap(body: bytes) -> tuple[bytes, str]:
         return body, ""
     except msgspec.DecodeError as error:
         raise PeerError(f"stdin is not JSON: {error}") from None
-    inner = envelope.params if envelope.params is not None else envelope.result
-    return (bytes(inner), envelope.method) if inner is not None else (body, envelope.method)
+    return bytes(envelope.params) or bytes(envelope.result) or body, envelope.method
 
 
 def operation_of(method: str, version: Version) -> str:

@@ -70,3 +70,16 @@ _ROWS = (
 
 #: Every row by its name.
 LOSSES: dict[str, Loss] = {row.name: row for row in _ROWS}
+
+
+def as_markdown() -> str:
+    """The table as the page ``docs/losses.md``."""
+    rows = "".join(f"| `{row.name}` | {row.direction} | {row.outcome} | {row.text} |\n" for row in LOSSES.values())
+    return f"""# What a translation cannot carry over as it is
+
+Made from `dragoman.dialects.losses` by `make docs`. *carried*: travels under a reserved key and comes back whole.
+*dropped*: does not arrive; logged and counted (`A2AApp.desk.losses`). *refused*: the call fails with the error named.
+
+| name | direction | outcome | what happens |
+|---|---|---|---|
+{rows}"""

@@ -40,7 +40,7 @@ from .asgi import (
     send_response,
 )
 from .exchange import Desk, Exchange, Route
-from .origin import base_url, trusted_networks
+from .origin import base_url, checked_url, trusted_networks
 from .published import CARD_PATHS, PublishedCard
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class A2AApp:
         self._routes = {face: Route(face, *rows[face]) for face in self.faces}
         self._plain = _plain_routes(self._routes)
         self._served = _by_binding(self.faces)
-        self.public_url = public_url
+        self.public_url = checked_url(public_url)
         self._trusted = trusted_networks(trusted_proxies)
         self._lenient = lenient
         self._limits = limits

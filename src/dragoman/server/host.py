@@ -197,9 +197,13 @@ def _listen(host: str, port: int, backlog: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=backlog)
+    except OverflowError as error:
+        raise ConfigError(f"Cannot listen on {host} port {port}: {error}") from None
     except OSError as error:
         hint = "; port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
-        raise ConfigError(f"Cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}{hint}") from None
+        number = error.errno or 0  # negative: of the name service, which has its own texts
+        reason = os.strerror(number) if number > 0 else error.strerror
+        raise ConfigError(f"Cannot listen on {host} port {port}: {reason}{hint}") from None
 
 
 def _tls_context(files: TlsFiles) -> ssl.SSLContext:

@@ -16,7 +16,9 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+from ..errors import ConfigError
 from ..protocol.messages import Headers
 
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,253})|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
@@ -35,8 +37,19 @@ class Forwarding(NamedTuple):
 
 
 def trusted_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Parse addresses and networks of proxies. Raises ``ValueError`` naming the text that is neither."""
-    return tuple(ipaddress.ip_network(text, strict=False) for text in texts)
+    """Parse addresses and networks of proxies. Raises ``ConfigError`` naming the text that is neither."""
+    try:
+        return tuple(ipaddress.ip_network(text, strict=False) for text in texts)
+    except ValueError as error:
+        raise ConfigError(f"A trusted proxy is named by its address or network: {error}") from None
+
+
+def checked_url(url: str) -> str:
+    """A configured public URL, or an empty text. Raises ``ConfigError`` if callers could not use it."""
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
+        raise ConfigError(f"The public URL {url!r} must be http:// or https://, a host, and perhaps a path")
+    return url
 
 
 def base_url(scope: Mapping[str, Any], headers: Headers, public_url: str, trusted: tuple[Network, ...]) -> str:
