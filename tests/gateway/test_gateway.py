@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -26,6 +27,7 @@ from dragoman.model import (
     GetExtendedAgentCardRequest,
     GetTaskRequest,
     SecurityScheme,
+    TaskState,
 )
 from dragoman.protocol.grpc import frame
 from dragoman.server.app import A2AApp
@@ -40,12 +42,13 @@ from tests.server.callers import (
     check_failure,
     expected,
     failure,
+    reply_task,
     send,
     sending,
     wire,
 )
 from tests.server.test_card import urls
-from tests.server.test_streams import check_broken, clean
+from tests.server.test_streams import check_broken, clean, request_of_03
 
 JSONRPC, REST, OLD = Face("JSONRPC", "1.0"), Face("HTTP+JSON", "1.0"), Face("JSONRPC", "0.3")
 KEYED = replace(
@@ -210,6 +213,21 @@ async def test_the_card_names_the_gateway_once_and_never_the_upstream(
         web = {url.rstrip("/") for url in urls(answer) if url.startswith("http")}
         assert web == {wanted}
         assert str(behind.port) not in answer.body.decode()
+
+
+@pytest.mark.parametrize("far", ALL_FACES, ids=str)
+@pytest.mark.parametrize(("binding", "waits"), [("JSONRPC", True), ("HTTP+JSON", False)])
+async def test_a_0_3_caller_that_says_nothing_of_blocking_waits_for_the_upstream(
+    behind: Upstream, clients: dict[Face, Client], far: Face, binding: Any, waits: bool
+) -> None:
+    """Case 25: as its binding means it, whatever the upstream's would mean."""
+    request = request_of_03(binding, ',"configuration":{"acceptedOutputModes":["text/plain"]}')
+    running = asyncio.create_task(send(front(clients[far]), request))
+    await behind.behind.stage.begun.wait()
+    if waits:
+        behind.behind.stage.go.set()
+    task = reply_task(Face(binding, "0.3"), await running)
+    assert task.status.state is (TaskState.COMPLETED if waits else TaskState.WORKING)
 
 
 # -- an upstream that misbehaves

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from . import faults
 from .faults import Fault
 from .kit.steps import CATALOGUE
-from .parties import OURS, PARTIES, PEERS, Cell, Party, Seat
+from .parties import HERE, OURS, PARTIES, PEERS, Cell, Party, Seat
 from .results import Result
 
 TITLES = {
@@ -23,85 +23,39 @@ TITLES = {
     ),
     "gateway": (
         "Their clients, our gateway, their agents",
-        "Each client calls `dragoman gateway`, which calls the agent. A row is who calls and what it speaks; a column is "
-        "the agent behind\nand the face that the gateway calls it on.",
+        "Each client calls `dragoman gateway`, which calls the agent. A row is who calls, and in which face; a column\n"
+        "is the agent behind, and the face that the gateway calls.",
     ),
     "peers": (
         "Among themselves",
         "The SDKs without us in between. What fails here is nothing that a server in the middle did.",
     ),
 }
-READING = """\
-A *face* is a protocol version over a binding, such as 0.3 over JSON-RPC. A *cell* is one client, in a process and an
-environment of its own, speaking one face to one agent. It walks through the [steps](#steps): sending, streaming, tasks,
-parts of every kind, push configs, errors. An agent is a script that every SDK acts out with its own means, so that one
-step means the same everywhere.
-
-- **34/34**: every step passed. A step passes only if what arrives is exactly what was meant: the same parts, the same
-  states, an error of the right type.
-- **33/34** with a footnote: one step failed, and the footnote says whose fault that is, with bytes as they went over the
-  wire. A failure that nobody has explained makes the run fail.
-- The second number is how many steps the client can take. 0.3 knows no ListTasks and no data but objects, and some
-  clients have no call for some push operations.
-
-Push notifications behind a gateway: a webhook is told in the version of the agent, so a caller of another version is
-refused with PushNotificationNotSupportedError. ListTasks before an agent of 0.3 is refused with UnsupportedOperationError.
-In the cells where versions differ, just these errors are the pass, as errors of that type that the client understands."""
-DISAGREEMENTS = """\
-Files over 0.3 gRPC and 0.3 HTTP+JSON. The specification has a field of bytes for the content of a file. The SDKs for
-Python, Java and Go put base64 *text* in it, so that over HTTP+JSON a file is base64 of base64; the SDK for JavaScript puts
-the bytes. Nobody can tell the two apart from the bytes alone, so Dragoman does what is specified unless told otherwise:
-
-| where | switch |
-|---|---|
-| callers of `dragoman serve` and `dragoman gateway` | `--base64-files` (`A2AApp(rows=rows(base64_files=True))`) |
-| the agent behind `dragoman gateway` | `--upstream-base64-files` |
-| the agent that `dragoman.connect` calls | `base64_files=True` |
-
-All cells with a2a-sdk, which is the one for Python, run with the switch on; it touches nothing but those two faces. The
-bytes `abc` as a2a-sdk sends them over 0.3 HTTP+JSON and as specified:
-
-```text
-{"file":{"fileWithBytes":"WVdKag==","mimeType":"text/plain"}}
-{"file":{"fileWithBytes":"YWJj","mimeType":"text/plain"}}
-```
-
-What a2a-sdk makes of a file as specified, over gRPC and over HTTP+JSON:
-
-```text
-grpc-message: Unexpected <class 'UnicodeDecodeError'>: 'utf-8' codec can't decode byte 0x80 in position 128: invalid start byte
-
-HTTP/1.1 500 Internal Server Error
-{"message":"unknown exception"}
-```"""
-RUNNING = """\
-    make interop                                     everything; writes this page; fails if anything is not explained
-    make interop ARGS='--section gateway'            one section
-    make interop ARGS='--only a2a_sdk_1@0.3 --raw'   some cells, with the bytes of what is not explained
-
-It takes about five minutes, and needs the network once, to install the SDKs into environments of their own."""
+PAGE = HERE / "page.md"
 CARRIERS = ("uvicorn", "httpx", "grpcio", "protobuf")
 BINDINGS = {"JSONRPC": "JSON-RPC", "HTTP+JSON": "HTTP+JSON", "GRPC": "gRPC"}
 
 
 def page(results: Sequence[Result], known: Sequence[Fault]) -> str:
-    lines = [
-        "# Interoperability",
-        "",
-        "<!-- Written by `make interop`; edit tests/interop/table.py or tests/interop/faults.toml instead. -->",
-        "",
-        f"Dragoman and the official A2A SDKs ({' and '.join(peer.label for peer in PEERS)}), each against each.",
-        "",
-        *_summary(results, known),
-        *("", "## How to read this", "", READING, ""),
-    ]
+    """The page: `page.md`, with what was found in the place of its comments."""
     cited: dict[str, Fault] = {}
+    drawn = {
+        "summary": _summary(results, known),
+        "sections": _sections(results, known, cited),
+        "faults": _faults(cited.values()),  # a generator: runs after the sections have cited
+        "versions": _versions(),
+        "steps": _steps(),
+    }
+    text = PAGE.read_text()
+    for place, lines in drawn.items():
+        text = text.replace(f"<!-- {place} -->", "\n".join(lines).strip())
+    return text
+
+
+def _sections(results: Sequence[Result], known: Sequence[Fault], cited: dict[str, Fault]) -> Iterable[str]:
     for section, (title, text) in TITLES.items():
         if rows := _of(results, section):
-            lines += [f"## {title}", "", text, "", *_grid(rows, known, cited), ""]
-    lines += [*_faults(cited.values()), "## A disagreement with a switch", "", DISAGREEMENTS, ""]
-    lines += ["## What was run", "", *_versions(), "", "## How to run it", "", RUNNING, "", *_catalogue()]
-    return "\n".join(lines) + "\n"
+            yield from (f"## {title}", "", text, "", *_grid(rows, known, cited), "")
 
 
 def _of(results: Sequence[Result], section: str) -> list[Result]:
@@ -181,7 +135,7 @@ def _faults(cited: Iterable[Fault]) -> Iterable[str]:
         yield from (f"    {line}".rstrip() for line in [*fault.evidence.splitlines(), "```", ""])
 
 
-def _catalogue() -> Iterable[str]:
-    yield from ("## Steps", "", "| step | what is done, and must come of it | since |", "|---|---|---|")
+def _steps() -> Iterable[str]:
+    yield from ("| step | what is done, and must come of it | since |", "|---|---|---|")
     for step in CATALOGUE:
         yield f"| {step.name} | {step.title} | {step.since} |"

@@ -359,6 +359,14 @@ async def test_a_path_segment_that_is_not_utf8_is_refused(server: Bench, face: F
     await refused(server, face, Wire("GET", prefix + "/tasks/%ff", {"a2a-version": face.version}, b""), "params")
 
 
+@pytest.mark.parametrize("face", REST_FACES, ids=str)
+async def test_an_envelope_posted_to_a_route_is_refused_by_what_it_lacks(server: Bench, face: Face) -> None:
+    """Case 23."""
+    envelope = {"jsonrpc": "2.0", "id": 1, "method": SEND[face.version], "params": {"message": good_message(face)}}
+    found, _ = await refused(server, face, posted(face, json.dumps(envelope).encode()), "params")
+    assert found.fields == ("message",)
+
+
 async def test_a_body_that_contradicts_the_path_is_refused(server: Bench) -> None:
     face = Face("HTTP+JSON", "1.0")
     request = Wire(

@@ -141,3 +141,10 @@ async def test_a_caller_that_leaves_in_the_middle_of_its_body_costs_nothing() ->
     answer = await exchange.run()
     assert answer.status == 0
     await good_call(app, Face("JSONRPC", "1.0"))
+
+
+@pytest.mark.parametrize("face", EACH_FACE, ids=str)
+async def test_a_large_body_is_served(face: Face) -> None:
+    """Case 36."""
+    text = "x" * 300_000
+    assert (await good_call(bench().app, face, text)).artifacts[0].parts[0].text == text

@@ -6,8 +6,8 @@ Rules of this module:
 - Behind a type: ``*`` repeated, ``?`` explicit presence, ``!`` REQUIRED by the specification, ``+`` added after the
   0.3.0 tag (peers built from the tag do not know it). ``in x``: member of the oneof x. ``as x``: the JSON name, where
   it is not the camelCase of the field's name.
-- ``Struct``, ``Value`` and ``Timestamp`` are those of google.protobuf and have no rows. Types are bare names, unique
-  within a schema.
+- Types are bare names, unique within a schema. ``Struct``, ``Value`` and ``Timestamp`` are those of google.protobuf,
+  whose own rows are there to be told by reflection, not to be read by.
 - A table is parsed when it is first asked for: importing this module costs nothing.
 """
 
@@ -20,8 +20,14 @@ from typing import Literal, NamedTuple
 
 from .operations import Version
 
-#: A2A versions, the messages of ``grpc-status-details-bin`` and those of the gRPC health service.
-Schema = Version | Literal["google.rpc", "grpc.health.v1"]
+#: A2A versions, the messages of ``grpc-status-details-bin``, those of the gRPC health and reflection services (whose
+#: versions differ in name only), and what reflection tells: files of google.protobuf, and descriptors of files.
+Schema = (
+    Version
+    | Literal["google.rpc", "grpc.health.v1", "grpc.reflection"]
+    | Literal["google.protobuf.struct", "google.protobuf.timestamp", "google.protobuf.empty"]
+    | Literal["google.protobuf.descriptor"]
+)
 Cardinality = Literal["singular", "optional", "repeated", "map", "oneof"]
 
 
@@ -249,4 +255,57 @@ _TEXT["grpc.health.v1"] = """
 enum ServingStatus: 0 UNKNOWN, 1 SERVING, 2 NOT_SERVING, 3 SERVICE_UNKNOWN
 HealthCheckRequest: 1 service string
 HealthCheckResponse: 1 status ServingStatus
+HealthListRequest:
+HealthListResponse: 1 statuses map<string,HealthCheckResponse>
+"""
+
+_TEXT["grpc.reflection"] = """
+ServerReflectionRequest: 1 host string, 3 file_by_filename string in message_request,
+    4 file_containing_symbol string in message_request,
+    5 file_containing_extension ExtensionRequest in message_request,
+    6 all_extension_numbers_of_type string in message_request, 7 list_services string in message_request
+ExtensionRequest: 1 containing_type string, 2 extension_number int32
+ServerReflectionResponse: 1 valid_host string, 2 original_request ServerReflectionRequest,
+    4 file_descriptor_response FileDescriptorResponse in message_response,
+    5 all_extension_numbers_response ExtensionNumberResponse in message_response,
+    6 list_services_response ListServiceResponse in message_response,
+    7 error_response ErrorResponse in message_response
+FileDescriptorResponse: 1 file_descriptor_proto bytes*
+ExtensionNumberResponse: 1 base_type_name string, 2 extension_number int32*
+ListServiceResponse: 1 service ServiceResponse*
+ServiceResponse: 1 name string
+ErrorResponse: 1 error_code int32, 2 error_message string
+"""
+
+_TEXT["google.protobuf.struct"] = """
+enum NullValue: 0 NULL_VALUE
+Struct: 1 fields map<string,Value>
+Value: 1 null_value NullValue in kind, 2 number_value double in kind, 3 string_value string in kind,
+    4 bool_value bool in kind, 5 struct_value Struct in kind, 6 list_value ListValue in kind
+ListValue: 1 values Value*
+"""
+
+_TEXT["google.protobuf.timestamp"] = """
+Timestamp: 1 seconds int64, 2 nanos int32
+"""
+
+_TEXT["google.protobuf.empty"] = """
+Empty:
+"""
+
+# The part of descriptor.proto that files of messages and services need. Enums are their numbers.
+_TEXT["google.protobuf.descriptor"] = """
+FileDescriptorProto: 1 name string, 2 package string, 3 dependency string*, 4 message_type DescriptorProto*,
+    5 enum_type EnumDescriptorProto*, 6 service ServiceDescriptorProto*, 12 syntax string
+DescriptorProto: 1 name string, 2 field FieldDescriptorProto*, 3 nested_type DescriptorProto*,
+    4 enum_type EnumDescriptorProto*, 7 options MessageOptions, 8 oneof_decl OneofDescriptorProto*
+MessageOptions: 7 map_entry bool
+FieldDescriptorProto: 1 name string, 3 number int32, 4 label int32, 5 type int32, 6 type_name string,
+    9 oneof_index int32?, 10 json_name string, 17 proto3_optional bool
+OneofDescriptorProto: 1 name string
+EnumDescriptorProto: 1 name string, 2 value EnumValueDescriptorProto*
+EnumValueDescriptorProto: 1 name string, 2 number int32?
+ServiceDescriptorProto: 1 name string, 2 method MethodDescriptorProto*
+MethodDescriptorProto: 1 name string, 2 input_type string, 3 output_type string, 5 client_streaming bool,
+    6 server_streaming bool
 """

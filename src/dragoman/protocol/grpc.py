@@ -124,7 +124,7 @@ class Grpc:
             name, text = error.row.grpc, status.message(error, "1.0")[:_MAX_TEXT]
         else:
             name, text = error.row.grpc03, status.message03_grpc(error)[:_MAX_TEXT]
-        out = [(b"grpc-status", b"%d" % GRPC_CODES[name]), (b"grpc-message", quote(text, safe=_PLAIN).encode())]
+        out = status_fields(name, text)
         if self.version == "1.0":
             out += _details_field(GRPC_CODES[name], text, error)
         return out
@@ -213,6 +213,25 @@ _DETAILS = "grpc-status-details-bin"
 def frame(message: bytes) -> bytes:
     """``message`` in its frame, uncompressed."""
     return b"".join((b"\0", len(message).to_bytes(4, "big"), message))
+
+
+def status_fields(name: str, text: str) -> list[Header]:
+    """The trailers of a call that failed: the name of its status, and a text for people."""
+    return [(b"grpc-status", b"%d" % GRPC_CODES[name]), (b"grpc-message", quote(text, safe=_PLAIN).encode())]
+
+
+def whole_frames(received: bytes, limit: int = MAX_MESSAGE) -> int:
+    """How many bytes at the front of ``received`` are complete frames. Raises ``MessageTooLargeError`` as soon as a
+    frame says that it will be."""
+    at = 0
+    while len(received) >= at + 5:
+        size = int.from_bytes(received[at + 1 : at + 5], "big")
+        if size > limit:
+            raise MessageTooLargeError(f"The message is larger than {limit} bytes")
+        if len(received) < at + 5 + size:
+            break
+        at += 5 + size
+    return at
 
 
 def read_frames(body: bytes, encoding: bytes = b"", limit: int = MAX_MESSAGE) -> list[bytes]:

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import parse_qs
 
+from ..dialects.base import Notes
 from ..errors import A2AError, MethodNotFoundError, VersionNotSupportedError
 from ..faces import ALL_FACES, FACES, Face, FaceRow, asked, negotiate
-from ..model import GET_EXTENDED_AGENT_CARD, AgentCard
+from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, Headers, HttpRequest, HttpResponse, Rejected
 from ..protocol.operations import EXTENSIONS_HEADER, GRPC_SERVICE, VERSIONS, Binding, Version
@@ -100,7 +101,7 @@ class A2AApp:
             keep_alive=limits.keep_alive,
         )
         self._declared = frozenset(one.uri for one in extensions)
-        self._routes = {face: Route(face, *rows[face]) for face in self.faces}
+        self._routes = {face: Route(face, *rows[face], face.version == "0.3") for face in self.faces}
         self._plain = _plain_routes(self._routes)
         self._served = _by_binding(self.faces)
         self.public_url = checked_url(public_url)
@@ -146,23 +147,27 @@ class A2AApp:
             base = base_url(scope, headers, self.public_url, self._trusted)
             await send_response(send, self.published.respond(scope["method"], headers, base))
             return
-        request = HttpRequest(scope["method"], path, scope["query_string"].decode("latin-1"), headers)
+        query = scope["query_string"]
+        request = HttpRequest(scope["method"], path, query.decode("latin-1") if query else "", headers)
         binding = _binding_of(request)
         try:
-            request.body = await self._body(binding, request, receive)
+            request.body = await read_body(receive, self._limits.body)
             route, call = self._read(binding, request)
+        except BodyTooLargeError:
+            await send_response(send, self._too_large(binding, request))
         except Refused as refused:
             await send_response(send, refused.response)
         except DisconnectedError:
             log.debug("a caller went away before its request was complete")
         else:
-            if not call.id and binding == "JSONRPC":
+            if binding == "JSONRPC" and not call.id:
                 await send_response(send, _NOTIFICATION)  # it asks for no answer and gets no work done
                 return
             ctx = self._context(route, call, headers)
-            if call.op == GET_EXTENDED_AGENT_CARD.name:
+            op = OPERATIONS[call.op]
+            if op is GET_EXTENDED_AGENT_CARD:
                 ctx.base_url = base_url(scope, headers, self.public_url, self._trusted)
-            exchange = Exchange(self.desk, route, call, ctx)
+            exchange = Exchange(self.desk, route, call, ctx, op, Notes() if route.noted else None)
             if CANCELS in scope.get("extensions", ()):
                 await exchange.run(send)
             else:
@@ -179,13 +184,9 @@ class A2AApp:
         finally:
             self._watchdog.leave(watched)
 
-    async def _body(self, binding: Binding, request: HttpRequest, receive: Receive) -> bytes:
-        limit = self._limits.body
-        try:
-            return await read_body(receive, limit)
-        except BodyTooLargeError:
-            error = MessageTooLargeError(f"The request body is larger than {limit} bytes")
-            raise Refused(_spokesman(binding, request).write_error(error)) from None
+    def _too_large(self, binding: Binding, request: HttpRequest) -> HttpResponse:
+        error = MessageTooLargeError(f"The request body is larger than {self._limits.body} bytes")
+        return _spokesman(binding, request).write_error(error)
 
     def _read(self, binding: Binding, request: HttpRequest) -> tuple[Route, Call]:
         """Find out in which version to read the request, and read it; what is plain goes the short way."""
@@ -245,9 +246,11 @@ class A2AApp:
             return Refused(codec.write_error(rejected.error, rejected.id))
 
     def _context(self, route: Route, call: Call, headers: Headers) -> Context:
-        ctx = Context(version=route.face.version, binding=route.face.binding, tenant=call.tenant, headers=headers)
-        ctx.extensions = extensions = _extensions(headers)
-        if extensions:
+        binding, version = route.face
+        ctx = Context(version=version, binding=binding, tenant=call.tenant, headers=headers)
+        fields = headers.fields()
+        if _EXTENSIONS in fields or _X_EXTENSIONS in fields:
+            ctx.extensions = extensions = _extensions(headers)
             ctx.activated = tuple(uri for uri in extensions if uri in self._declared)
         timeout = route.codec.read_timeout(headers)
         if timeout is not None:
@@ -301,7 +304,5 @@ def _query_version(query: str) -> str:
 def _extensions(headers: Headers) -> tuple[str, ...]:
     """URIs of both spellings of the header, in order, each once."""
     current, old = headers.get(_EXTENSIONS), headers.get(_X_EXTENSIONS)
-    if not current and not old:
-        return ()
     listed = current + b"," + old
     return tuple(dict.fromkeys(uri for part in listed.decode("latin-1").split(",") if (uri := part.strip())))

@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ..dialects.base import Dialect, Notes
 from ..errors import (
     A2AError,
@@ -29,7 +31,7 @@ from ..errors import (
     UnavailableError,
 )
 from ..faces import Face
-from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard, Streaming, Unary
+from ..model import GET_EXTENDED_AGENT_CARD, AgentCard, Streaming, Unary
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, HttpResponse
 from ..protocol.operations import EXTENSIONS_HEADER
@@ -73,47 +75,49 @@ class Desk:
 
 
 class Route(NamedTuple):
-    """A face that is served, and what it is made of here."""
+    """A face that is served, and what it is made of here. ``noted``: its version is not the canonical one, so that a
+    translation happens, about which something may have to be noted."""
 
     face: Face
     codec: Codec
     dialect: Dialect
+    noted: bool
 
 
-class Exchange:
-    """One call of one face on its way through the service."""
+class Exchange(msgspec.Struct, eq=False):
+    """One call of one face on its way through the service. (A struct because it is made fast.)
 
-    __slots__ = ("answering", "call", "codec", "ctx", "desk", "dialect", "face", "notes", "op")
+    ``notes``: where its dialect may write, None if nothing can be to note.
+    """
 
-    def __init__(self, desk: Desk, route: Route, call: Call, ctx: Context) -> None:
-        self.desk = desk
-        self.face, self.codec, self.dialect = route
-        self.op = OPERATIONS[call.op]
-        self.call = call
-        self.ctx = ctx
-        self.notes = Notes() if self.face.version == "0.3" else None  # 1.0 is the canonical form: nothing to note
+    desk: Desk
+    route: Route
+    call: Call
+    ctx: Context
+    op: AnyOperation
+    notes: Notes | None
 
     async def run(self, send: Send) -> None:
         """Answer the call."""
         op = self.op
-        if isinstance(op, Streaming):
-            await self._run_stream(send, op)
-        elif isinstance(op, Unary):
+        if isinstance(op, Unary):
             await send_response(send, await self._run_unary(op))
+        elif isinstance(op, Streaming):
+            await self._run_stream(send, op)
 
     async def _run_unary(self, op: Unary[Any, Any]) -> HttpResponse:
-        ctx, desk = self.ctx, self.desk
+        ctx, call, codec = self.ctx, self.call, self.route.codec
         try:
-            if desk.required:
+            if self.desk.required:
                 self._enforce_extensions()
             if ctx.deadline is None:
                 body = await self._reply(op)
             else:
                 async with asyncio.timeout_at(ctx.deadline):
                     body = await self._reply(op)
-            response = self.codec.write_result(self.call, body)
+            response = codec.write_result(call, body)
         except Exception as error:  # the boundary: whatever it was becomes an error of the face
-            response = self.codec.write_error(as_a2a(error, op), self.call.id or b"null")
+            response = codec.write_error(as_a2a(error, op), call.id or b"null")
         return self._add_headers(response) if ctx.activated else response
 
     async def _reply(self, op: Unary[Any, Any]) -> bytes:
@@ -121,27 +125,29 @@ class Exchange:
         passing = self._passing(op) if desk.passing else None
         if passing is not None:
             return await passing.exchange(op, self.call.body, self.ctx)
-        reply = await desk.service.call(op, self._load(), self.ctx)
+        request, dialect = self._load()
+        reply = await desk.service.call(op, request, self.ctx)
         if op is GET_EXTENDED_AGENT_CARD:
             reply = desk.publish(reply, self.ctx.base_url)
-        body = self.answering.dump_reply(op, reply, self.notes)
+        body = dialect.dump_reply(op, reply, self.notes)
         if self.notes is not None:
             self._count_losses()
         return body
 
     def _passing(self, op: AnyOperation) -> PassThrough | None:
         """The service, if it takes this call's bytes undecoded; a variant of the dialect is always decoded."""
-        passing, dialect = self.desk.passing, self.dialect
+        passing, dialect = self.desk.passing, self.route.dialect
         if passing is None or not passing.passes(dialect, op):
             return None
         return passing if dialect.answering(self.call.body) is dialect else None
 
-    def _load(self) -> Any:
-        body, ctx = self.call.body, self.ctx
-        request = self.dialect.load_request(self.op, body, self.notes)
-        self.answering = self.dialect.answering(body)
-        ctx.tenant = ctx.tenant or request.tenant  # every request has one, empty if none is meant
-        return request
+    def _load(self) -> tuple[Any, Dialect]:
+        """The request, and the dialect to answer it in."""
+        body, ctx, dialect = self.call.body, self.ctx, self.route.dialect
+        request = dialect.load_request(self.op, body, self.notes)
+        if not ctx.tenant:
+            ctx.tenant = request.tenant  # every request has one, empty if none is meant
+        return request, dialect.answering(body)
 
     async def _run_stream(self, send: Send, op: Streaming[Any]) -> None:
         try:
@@ -150,7 +156,7 @@ class Exchange:
             async with asyncio.timeout_at(self.ctx.deadline):
                 stream, dump = await self._open(op)
         except Exception as error:  # as above
-            refusal = self.codec.refuse_stream(self.call, as_a2a(error, self.op))
+            refusal = self.route.codec.refuse_stream(self.call, as_a2a(error, self.op))
             return await send_response(send, self._add_headers(refusal))
         task = asyncio.current_task()
         assert task is not None  # a coroutine runs in one
@@ -165,15 +171,15 @@ class Exchange:
         passing = self._passing(op)
         if passing is not None:
             return await passing.exchange_stream(op, self.call.body, self.ctx), bytes
-        stream = await self.desk.service.stream(op, self._load(), self.ctx)
-        return stream, self._dump_event
-
-    def _dump_event(self, event: Any) -> bytes:
-        return self.answering.dump_reply(self.op, event, self.notes)
+        request, dialect = self._load()
+        stream = await self.desk.service.stream(op, request, self.ctx)
+        dump, notes = dialect.dump_reply, self.notes
+        return stream, lambda event: dump(op, event, notes)
 
     async def _write_stream(self, send: Send, stream: Stream[Any], dump: Callable[[Any], bytes]) -> None:
-        body = StreamBody(send, self.codec.keep_alive, self.desk.keep_alive)
-        await body.open(self._add_headers(self.codec.stream_head(self.call)), self.codec.trailers() is not None)
+        codec = self.route.codec
+        body = StreamBody(send, codec.keep_alive, self.desk.keep_alive)
+        await body.open(self._add_headers(codec.stream_head(self.call)), codec.trailers() is not None)
         failure: A2AError | None = None
         try:
             async with asyncio.timeout_at(self.ctx.deadline):
@@ -185,13 +191,13 @@ class Exchange:
             failure = UnavailableError("This server is shutting down: subscribe again elsewhere")
         except Exception as error:  # as above
             failure = as_a2a(error, self.op)
-        if failure is not None and (frame := self.codec.write_stream_error(self.call, failure)):
+        if failure is not None and (frame := codec.write_stream_error(self.call, failure)):
             await body.write(frame)
-        await body.close(self.codec.trailers(failure))
+        await body.close(codec.trailers(failure))
         self._count_losses()
 
     async def _copy(self, stream: Stream[Any], dump: Callable[[Any], bytes], body: StreamBody) -> None:
-        write, call = self.codec.write_event, self.call
+        write, call = self.route.codec.write_event, self.call
         while events := await stream.batch():
             if self.notes is None:
                 await body.write(b"".join([write(call, dump(event)) for event in events]))
@@ -203,7 +209,7 @@ class Exchange:
         assert self.notes is not None
         frames = []
         for event in events:
-            frames.append(self.codec.write_event(self.call, dump(event)))
+            frames.append(self.route.codec.write_event(self.call, dump(event)))
             if self.notes.final:
                 break
         await body.write(b"".join(frames))
@@ -215,21 +221,21 @@ class Exchange:
         missing = self.desk.required.difference(self.ctx.extensions)
         if missing:
             uris = ",".join(sorted(missing))
-            header = EXTENSIONS_HEADER[self.face.version]
+            header = EXTENSIONS_HEADER[self.route.face.version]
             raise ExtensionSupportRequiredError(
                 f"This agent requires {uris}: list it in the {header} header", metadata={"extensions": uris}
             )
 
     def _add_headers(self, response: HttpResponse) -> HttpResponse:
         if self.ctx.activated:
-            name = EXTENSIONS_HEADER[self.face.version].encode()
+            name = EXTENSIONS_HEADER[self.route.face.version].encode()
             response.headers.append((name, ", ".join(self.ctx.activated).encode("latin-1", "ignore")))
         return response
 
     def _count_losses(self) -> None:
         if self.notes is not None and self.notes.lost:
             self.desk.losses.update(self.notes.lost)
-            log.info("%s for a %s caller lost: %s", self.op.name, self.face, ", ".join(self.notes.lost))
+            log.info("%s for a %s caller lost: %s", self.op.name, self.route.face, ", ".join(self.notes.lost))
 
 
 def as_a2a(error: Exception, op: AnyOperation) -> A2AError:

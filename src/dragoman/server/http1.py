@@ -325,7 +325,6 @@ class Http1Protocol(asyncio.Protocol):
         return parsed.path or b"/", b"?", parsed.query or b""
 
     def on_body(self, body: bytes) -> None:
-        self._since = self.host.now
         request = self._reading
         if request is None or request.finished:
             return  # answered already: the rest is not wanted
