@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from cyclopts import Parameter
 from msgspec import UNSET
 
 from ..client.client import Client
@@ -23,7 +22,7 @@ from ..model import (
     TaskStatus,
 )
 from ..protocol.operations import BINDINGS, VERSIONS
-from .options import credentials, known, run_async
+from .options import Calling, known, run_async
 from .output import print_json, say, stdout
 
 
@@ -38,8 +37,7 @@ def call(
     context: str = "",
     tenant: str = "",
     no_wait: bool = False,
-    header: Annotated[tuple[str, ...], Parameter(name=["--header", "-H"])] = (),
-    bearer: str = "",
+    calling: Calling = Calling(),  # noqa: B008 - immutable
     json: bool = False,
 ) -> None:
     """Send a text to an agent and show its answer.
@@ -66,10 +64,6 @@ def call(
         Tenant to ask for, if the card names none.
     no_wait
         Return as soon as the task exists.
-    header
-        NAME: VALUE to send along; may be repeated.
-    bearer
-        Bearer token to send along.
     json
         Print each reply or event, in the 1.0 shape, as one JSON line.
     """
@@ -90,7 +84,8 @@ def call(
             url,
             version=known(read_version(version), version, VERSIONS) if version else None,
             binding=known(read_binding(binding), binding, BINDINGS) if binding else None,
-            headers=credentials(header, bearer),
+            headers=calling.headers,
+            tls=calling.tls,
             on_note=lambda note: say(f"note: {note}", style="yellow"),
         ) as client:
             say(f"{client.face} at {client.interface.url}", style="dim")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from ..client.resolve import resolve
 from ..model import AgentCard
-from .options import credentials, run_async
+from .options import Calling, run_async
 from .output import print_json, print_table, say, stdout
 
 
 def card(
     url: str,
     *,
-    header: Annotated[tuple[str, ...], Parameter(name=["--header", "-H"])] = (),
-    bearer: str = "",
+    calling: Calling = Calling(),  # noqa: B008 - immutable
     json: bool = False,
 ) -> None:
     """Fetch an agent card of either version, and say what had to be forgiven to read it.
@@ -27,14 +22,10 @@ def card(
     ----------
     url
         The agent's base URL, or the URL of the card itself.
-    header
-        NAME: VALUE to send along; may be repeated.
-    bearer
-        Bearer token to send along.
     json
         Print the card, brought to 1.0, as one JSON line.
     """
-    found = run_async(resolve(url, headers=credentials(header, bearer)))
+    found = run_async(resolve(url, headers=calling.headers, tls=calling.tls))
     for note in found.notes:
         say(f"note: {note}", style="yellow")
     if json:

@@ -26,6 +26,7 @@ _Rules = Callable[[Any], Iterable[Violation]]
 _EMPTY = "must not be empty"
 _ONE_MEMBER = "needs exactly one of text, raw, url, data"
 MAX_PAGE = 100
+_NOBODY = model.Role.UNSPECIFIED
 
 
 def whole(parts: tuple[Part, ...]) -> bool:
@@ -49,9 +50,9 @@ def _members(part: Part) -> int:
 def request(op: str, value: Any) -> Any:
     """Check a request and return it, its timestamps canonical. Raises ``Unreadable`` with every broken rule."""
     rules = _RULES.get(op)
-    broken = tuple(rules(value)) if rules else ()
-    if broken:
-        raise Unreadable(*broken)
+    broken = rules(value) if rules else ()
+    if broken and (found := tuple(broken)):
+        raise Unreadable(*found)
     if type(value) is model.ListTasksRequest and value.status_timestamp_after is not None:
         return msgspec.structs.replace(value, status_timestamp_after=canonical_time(value.status_timestamp_after))
     return value
@@ -60,7 +61,7 @@ def request(op: str, value: Any) -> Any:
 def _message(message: Message, at: str) -> Iterator[Violation]:
     if not message.message_id:
         yield f"{at}.messageId", _EMPTY
-    if message.role is model.Role.UNSPECIFIED:
+    if message.role is _NOBODY:
         yield f"{at}.role", "must be ROLE_USER or ROLE_AGENT"
     if not message.parts:
         yield f"{at}.parts", "needs at least one part"
@@ -72,8 +73,13 @@ def _message(message: Message, at: str) -> Iterator[Violation]:
 
 def _send(value: model.SendMessageRequest) -> Iterable[Violation]:
     message = value.message
-    fine = message.message_id and message.role is not model.Role.UNSPECIFIED and message.parts and whole(message.parts)
-    return () if fine and value.configuration is None else _send_violations(value)
+    fine = message.message_id and message.role is not _NOBODY and message.parts and whole(message.parts)
+    return () if fine and _plain(value.configuration) else _send_violations(value)
+
+
+def _plain(config: model.SendMessageConfiguration | None) -> bool:
+    """Whether a configuration has nothing in it that could break a rule."""
+    return config is None or (config.history_length is None and config.task_push_notification_config is None)
 
 
 def _send_violations(value: model.SendMessageRequest) -> Iterator[Violation]:
@@ -114,7 +120,11 @@ _HAS_TASK = _filled(("task_id", "taskId"))
 _HAS_BOTH = _filled(("task_id", "taskId"), ("id", "id"))
 
 
-def _get_task(value: model.GetTaskRequest) -> Iterator[Violation]:
+def _get_task(value: model.GetTaskRequest) -> Iterable[Violation]:
+    return () if value.id and value.history_length is None else _get_violations(value)
+
+
+def _get_violations(value: model.GetTaskRequest) -> Iterator[Violation]:
     yield from _HAS_ID(value)
     yield from _history(value.history_length)
 

@@ -71,7 +71,7 @@ def shallow(value: Any) -> Any:
 
 def may_be_deep(body: bytes) -> bool:
     """Whether a body has brackets enough to be too deep: false for almost every request, at the cost of a count."""
-    return body.count(b"{") + body.count(b"[") > MAX_DEPTH
+    return len(body) > 2 * MAX_DEPTH and body.count(b"{") + body.count(b"[") > MAX_DEPTH
 
 
 def is_deep(value: Any) -> bool:

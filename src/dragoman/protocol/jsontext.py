@@ -36,7 +36,7 @@ def check(body: bytes) -> None:
             str(body, "utf-8")
         except UnicodeDecodeError as e:
             raise JSONParseError("Invalid JSON payload: not UTF-8") from e
-    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _depth_exceeds(body):
+    if len(body) > 2 * MAX_DEPTH and body.count(b"{") + body.count(b"[") > MAX_DEPTH and _depth_exceeds(body):
         raise JSONParseError(f"Invalid JSON payload: nested deeper than {MAX_DEPTH}")
 
 

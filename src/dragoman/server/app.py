@@ -43,6 +43,7 @@ from .asgi import (
 from .exchange import Desk, Exchange, Route
 from .origin import base_url, checked_url, trusted_networks
 from .published import CARD_PATHS, PublishedCard
+from .services import services_beside
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +76,9 @@ class A2AApp:
 
     ``card``: what is published; its interfaces are replaced by ours. ``faces``: those served, in the order of the
     card. ``public_url``: where callers reach us, if it cannot be told from their requests. ``trusted_proxies``:
-    addresses or networks whose forwarding headers count. ``lenient``: see the rules above. Use it as ASGI app,
-    mounted or not; it needs no lifespan, and ends its streams properly on a lifespan shutdown or :meth:`aclose`.
+    addresses or networks whose forwarding headers count. ``lenient``: see the rules above. ``health`` and
+    ``reflection``: answer those gRPC services too. Use it as ASGI app, mounted or not; it needs no lifespan, and ends
+    its streams properly on a lifespan shutdown or :meth:`aclose`.
     """
 
     def __init__(
@@ -90,6 +92,8 @@ class A2AApp:
         lenient: bool = False,
         limits: AppLimits = AppLimits(),
         rows: Mapping[Face, FaceRow] = FACES,
+        health: bool = False,
+        reflection: bool = False,
     ) -> None:
         self.faces = tuple(faces)
         self.published = PublishedCard(card, self.faces)
@@ -109,6 +113,8 @@ class A2AApp:
         self._lenient = lenient
         self._limits = limits
         self._watchdog = Watchdog(limits.watch)
+        self._services = services_beside(self.faces, health=health, reflection=reflection)
+        self._aside = CARD_PATHS | self._services.methods.keys()
 
     async def __aenter__(self) -> A2AApp:
         return self
@@ -120,7 +126,7 @@ class A2AApp:
 
     async def aclose(self) -> None:
         """End every open stream with an error that says so."""
-        await self.desk.close_streams()
+        await asyncio.gather(self._services.aclose(), self.desk.close_streams())
         self._watchdog.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,9 +149,8 @@ class A2AApp:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope["headers"])
         path = path_below_mount(scope)
-        if path in CARD_PATHS:
-            base = base_url(scope, headers, self.public_url, self._trusted)
-            await send_response(send, self.published.respond(scope["method"], headers, base))
+        if path in self._aside:
+            await self._answer_aside(path, scope, headers, receive, send)
             return
         query = scope["query_string"]
         request = HttpRequest(scope["method"], path, query.decode("latin-1") if query else "", headers)
@@ -172,6 +177,13 @@ class A2AApp:
                 await exchange.run(send)
             else:
                 await self._watch(exchange, receive, send)
+
+    async def _answer_aside(self, path: str, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        if path not in CARD_PATHS:
+            await self._services.answer(path, scope, headers, receive, send)
+            return
+        base = base_url(scope, headers, self.public_url, self._trusted)
+        await send_response(send, self.published.respond(scope["method"], headers, base))
 
     async def _watch(self, exchange: Exchange, receive: Receive, send: Send) -> None:
         """Run the exchange, and end it if its caller goes away: this server does not do that by itself."""

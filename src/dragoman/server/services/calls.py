@@ -18,6 +18,7 @@ from typing import Any
 from ...errors import A2AError
 from ...protocol.grpc import CONTENT_TYPE, Grpc, frame, read_frames, status_fields, whole_frames
 from ...protocol.messages import Header, Headers, HttpResponse
+from ...protocol.wire import WireError
 from ..asgi import DisconnectedError, Message, Receive, Scope, Send, StreamBody, send_response
 
 log = logging.getLogger(__name__)
@@ -54,23 +55,26 @@ class Requests:
         self._received = b""
         self._ready: list[bytes] = []
         self._more = True
+        self._begun = False
 
     def __aiter__(self) -> Requests:
         return self
 
     async def __anext__(self) -> bytes:
-        while not self._ready:
-            if not self._more:
-                raise StopAsyncIteration
-            await self._take()
-        return self._ready.pop(0)
+        if self._begun and self._closing.is_set():
+            raise ShutDownError  # a caller that goes on asking does not hold the server up
+        self._begun = True
+        message = await self._message()
+        if message is None:
+            raise StopAsyncIteration
+        return message
 
     async def only(self) -> bytes:
         """The one message of a call that takes one. Raises ``StatusError`` for none or several."""
-        messages = [message async for message in self]
-        if len(messages) != 1:
-            raise StatusError("INVALID_ARGUMENT", f"Exactly one message is expected, not {len(messages)}")
-        return messages[0]
+        message = await self._message()
+        if message is None or await self._message() is not None:
+            raise StatusError("INVALID_ARGUMENT", "Exactly one message is expected")
+        return message
 
     async def until_closing(self) -> None:
         """Wait until the server closes. Raises ``DisconnectedError`` if the caller is gone before that."""
@@ -79,6 +83,14 @@ class Requests:
                 await self._next()
         except ShutDownError:
             return
+
+    async def _message(self) -> bytes | None:
+        """The next message, None after the last."""
+        while not self._ready:
+            if not self._more:
+                return None
+            await self._take()
+        return self._ready.pop(0)
 
     async def _take(self) -> None:
         message = await self._next()
@@ -89,9 +101,7 @@ class Requests:
         self._received = received[end:]
 
     async def _next(self) -> Message:
-        """The next of ASGI's messages about the request's body."""
-        if self._closing.is_set():
-            raise ShutDownError
+        """The next of ASGI's messages about the request's body; one that is there already comes before a closing."""
         coming = asyncio.ensure_future(self._receive())
         closing = asyncio.ensure_future(self._closing.wait())
         try:
@@ -177,7 +187,7 @@ def _status(error: Exception) -> list[Header]:
             return status_fields(error.row.grpc, error.message)
         case TimeoutError():
             return status_fields("DEADLINE_EXCEEDED", "The call took longer than its deadline")
-        case ValueError():
+        case WireError():
             return status_fields("INVALID_ARGUMENT", str(error))
     log.error("a gRPC service failed", exc_info=error)
     return status_fields("INTERNAL", "Internal error")
