@@ -48,6 +48,8 @@ class TaskState(enum.Enum):
     REJECTED = "TASK_STATE_REJECTED"
     AUTH_REQUIRED = "TASK_STATE_AUTH_REQUIRED"
 
+    __hash__ = object.__hash__  # members are equal only to themselves; enum's own hash is slow
+
 
 #: A task in one of these never changes again (1.0 §3.1.1).
 TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -114,13 +113,3 @@ def test_a_file_comes_with_all_that_it_needs() -> None:
         for one in reversed(needed(name)):
             alone.AddSerializedFile(descriptor(one))
         assert alone.FindFileByName(name).name == name
-
-
-def test_the_message_rows_of_reflection_and_health_are_read_by_protobuf() -> None:
-    """What a peer's generated code would parse: unknown wire types would be dropped or refused."""
-    health = import_module("dragoman.protocol.wire").WireFormat(
-        import_module("dragoman.protocol.fields").table("grpc.health.v1")
-    )
-    assert health.decoder("HealthListResponse")(
-        health.encoder("HealthListResponse")({"statuses": {"": {"status": "SERVING"}}})
-    ) == {"statuses": {"": {"status": "SERVING"}}}

@@ -39,7 +39,7 @@ def chunk(id: str, *texts: str) -> Artifact:
 
 
 def draft(state: TaskState = S.SUBMITTED) -> Draft:
-    return Draft("t", "c", status(state), say("hello"))
+    return Draft("t", "c", status(state), [say("hello")])
 
 
 def texts(task: Task) -> dict[str, list[object]]:

@@ -22,7 +22,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..model import AgentCard, Artifact, JsonObject, Part, SendMessageRequest, Task, TaskState
+import msgspec
+
+from ..model import AgentCard, Artifact, JsonObject, Message, Part, SendMessageRequest, Task, TaskState
 from ..service import Caller, Context
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ class Agent:
     on_cancel: Callable[[Task], Awaitable[bool]] | None = None
 
 
-class Turn:
+class Turn(msgspec.Struct, eq=False):
     """One message to an agent, and everything the agent may do about it.
 
     ``message``: as it came. ``task``: the task as it was before this message, None for a new one. Contents are text,
@@ -87,14 +89,11 @@ class Turn:
     ``LifecycleError`` if the task is final or another message took over.
     """
 
-    __slots__ = ("_ctx", "_request", "_run", "message", "task")
-
-    def __init__(self, run: Run, request: SendMessageRequest, ctx: Context, task: Task | None = None) -> None:
-        self._run = run
-        self._request = request
-        self._ctx = ctx
-        self.message = request.message
-        self.task = task
+    _run: Run
+    _request: SendMessageRequest
+    _ctx: Context
+    message: Message
+    task: Task | None = None
 
     @property
     def text(self) -> str:

@@ -4,6 +4,7 @@ Rules of this module:
 
 - Who waits has a future, who watches a subscription; with neither, nothing is held.
 - A wait ends with the task once it is settled, with the agent's direct message, or with an error.
+- It is a struct because one is made for every message, and nothing else is made as fast.
 - Streams end when the task is final or asks for input. While it waits for an authorization they stay open, and so
   does a stream that was opened on a waiting task, but only for so long without an event (1.0 §3.1.6, §7.6.1).
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from ..errors import A2AError
 from ..model import Message, StreamResponse, Task
 from .hub import Feed, Subscription
@@ -21,16 +24,13 @@ from .hub import Feed, Subscription
 Answer = Task | Message
 
 
-class Audience:
+class Audience(msgspec.Struct, kw_only=True, eq=False):
     """Who waits for and who watches one task."""
 
-    __slots__ = ("_first", "_timer", "_waiters", "feed")
-
-    def __init__(self) -> None:
-        self.feed: Feed | None = None
-        self._waiters: tuple[asyncio.Future[Answer], ...] = ()
-        self._first: asyncio.Future[Message | None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+    feed: Feed | None = None
+    _waiters: tuple[asyncio.Future[Answer], ...] = ()
+    _first: asyncio.Future[Message | None] | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def wait(self) -> asyncio.Future[Answer]:
         """A future that has the task once it settles."""

@@ -81,6 +81,7 @@ from .runs import Limits, Runs
 from .stamps import Clock, utc_now
 
 Waited = TypeVar("Waited")
+_NOBODY = Role.UNSPECIFIED
 Handle: TypeAlias = Callable[[Any, Context], Coroutine[Any, Any, Any]]
 
 
@@ -178,12 +179,9 @@ class Engine:
     async def _send(self, request: SendMessageRequest, ctx: Context) -> SendMessageResponse:
         run = await self._start(request, ctx)
         configuration = request.configuration
-        if configuration is None:
-            answer = await run.wait() if ctx.deadline is None else await _until(ctx.deadline, run.wait())
-            length = None
-        else:
-            answer = await _until(ctx.deadline, _first_sign(run) if configuration.return_immediately else run.wait())
-            length = configuration.history_length
+        sign = _first_sign(run) if configuration is not None and configuration.return_immediately else run.wait()
+        answer = await (sign if ctx.deadline is None else _until(ctx.deadline, sign))
+        length = None if configuration is None else configuration.history_length
         if isinstance(answer, Message):
             return SendMessageResponse(message=answer)
         return SendMessageResponse(task=answer if length is None else trim(answer, length))
@@ -214,7 +212,7 @@ class Engine:
         run = self._runs.new(owner, message.context_id)
         if webhook is not None:
             run.webhook = Webhook(configs.complete(webhook, run.id), ctx.version)
-        run.begin(Turn(run, request, ctx))
+        run.begin(Turn(run, request, ctx, message))
         return run
 
     async def _resume(
@@ -228,7 +226,7 @@ class Engine:
         if webhook is not None or self._runs.courier is not None:
             await self._runs.wake(owner, run.id)
             run, draft = await self._resumable(owner, message)  # somebody may have been faster
-        run.resume(draft, Turn(run, request, ctx, draft.snapshot()))
+        run.resume(draft, Turn(run, request, ctx, message, draft.snapshot()))
         return run
 
     async def _resumable(self, owner: Owner, message: Message) -> tuple[Run, Draft]:
@@ -244,13 +242,14 @@ class Engine:
     def _check_send(self, request: SendMessageRequest) -> None:
         message = request.message
         configuration = request.configuration
-        if not message.parts or not message.message_id or message.role is Role.UNSPECIFIED:
+        if not message.parts or not message.message_id or message.role is _NOBODY:
             raise InvalidParamsError(violations=tuple(_message_violations(message)))
         if self._modes is not None:
             self._modes.check(message.parts)
         if configuration is None:
             return
-        _check_history(configuration.history_length, "configuration.historyLength")
+        if configuration.history_length is not None:
+            _check_history(configuration.history_length, "configuration.historyLength")
         if configuration.task_push_notification_config is not None:
             self._check_push()
 
@@ -363,13 +362,13 @@ def _message_violations(message: Message) -> list[tuple[str, str]]:
     rows = (
         (not message.parts, "message.parts", "must have at least one part"),
         (not message.message_id, "message.messageId", "must not be empty"),
-        (message.role is Role.UNSPECIFIED, "message.role", "must be ROLE_USER"),
+        (message.role is _NOBODY, "message.role", "must be ROLE_USER"),
     )
     return [(field, text) for wrong, field, text in rows if wrong]
 
 
-def _check_history(length: int | None, field: str) -> None:
-    if length is not None and length < 0:
+def _check_history(length: int, field: str) -> None:
+    if length < 0:
         raise InvalidParamsError(violations=((field, "must not be negative"),))
 
 
@@ -389,6 +388,8 @@ async def _first_sign(run: Run) -> Answer:
 
 async def _until(deadline: float | None, waiting: Awaitable[Waited]) -> Waited:
     """The caller's deadline ends its wait and never the task."""
+    if deadline is None:
+        return await waiting
     try:
         async with asyncio.timeout_at(deadline):
             return await waiting

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 from msgspec.structs import replace
 
 from ..errors import DragomanError
@@ -51,26 +52,22 @@ def is_settled(state: TaskState) -> bool:
     return state in _SETTLED
 
 
-class Draft:
-    """A task that is still changing."""
+class Draft(msgspec.Struct, eq=False):
+    """A task that is still changing. (A struct because one is made for every new task.)"""
 
-    __slots__ = ("_artifacts", "_growing", "_history", "_snapshot", "context_id", "id", "metadata", "status")
-
-    def __init__(self, id: str, context_id: str, status: TaskStatus, *history: Message) -> None:
-        self.id = id
-        self.context_id = context_id
-        self.status = status
-        self.metadata: JsonObject | None = None
-        self._history = list(history)
-        self._artifacts: dict[str, Artifact] = {}
-        self._growing: dict[str, list[Part]] | None = None  # the parts of artifacts that came in chunks
-        self._snapshot: Task | None = None
+    id: str
+    context_id: str
+    status: TaskStatus
+    _history: list[Message] = []
+    metadata: JsonObject | None = None
+    _artifacts: dict[str, Artifact] = {}
+    _growing: dict[str, list[Part]] | None = None  # the parts of artifacts that came in chunks
+    _snapshot: Task | None = None
 
     @classmethod
     def of(cls, task: Task) -> Draft:
         """A draft that goes on from a snapshot."""
-        draft = cls(task.id, task.context_id, task.status, *task.history)
-        draft.metadata = task.metadata
+        draft = cls(task.id, task.context_id, task.status, list(task.history), task.metadata)
         draft._artifacts = {artifact.artifact_id: artifact for artifact in task.artifacts}
         draft._snapshot = task
         return draft

@@ -56,43 +56,27 @@ FAILED_TEXT = "The agent could not finish this task because of an internal error
 STOPPED_TEXT = "The agent was shut down before it could finish this task."
 
 
-class Run(Audience):
-    """One task at work; ``draft`` is None until the agent makes the task exist."""
+class Run(Audience, kw_only=True, eq=False):
+    """One task at work.
 
-    __slots__ = (
-        "_runner",
-        "_said",
-        "_started",
-        "_stop",
-        "_turn",
-        "context_id",
-        "dirty",
-        "draft",
-        "id",
-        "opening_history",
-        "owner",
-        "runs",
-        "webhook",
-    )
+    ``draft``: None until the agent makes the task exist. ``dirty``: whether the store is behind. ``opening_history``:
+    how much history the stream that began the task wants to see. ``webhook``: what to keep and to follow as soon as
+    the task exists.
+    """
 
-    def __init__(self, runs: Runs, owner: Owner, id: str, context_id: str, draft: Draft | None = None) -> None:
-        super().__init__()
-        self.runs = runs
-        self.owner = owner
-        self.id = id
-        self.context_id = context_id
-        self.draft = draft
-        #: Whether the store is behind.
-        self.dirty = False
-        #: How much history the stream that began the task wants to see.
-        self.opening_history: int | None = None
-        #: What to keep and to follow as soon as the task exists.
-        self.webhook: Webhook | None = None
-        self._turn: Turn | None = None
-        self._runner: asyncio.Task[None] | None = None
-        self._stop: TaskState | None = None
-        self._started = False
-        self._said = False
+    runs: Runs
+    owner: Owner
+    id: str
+    context_id: str
+    draft: Draft | None = None
+    dirty: bool = False
+    opening_history: int | None = None
+    webhook: Webhook | None = None
+    _turn: Turn | None = None
+    _runner: asyncio.Task[None] | None = None
+    _stop: TaskState | None = None
+    _started: bool = False
+    _said: bool = False
 
     # -- what the engine asks for ------------------------------------------------------------------------------
 
@@ -191,7 +175,7 @@ class Run(Audience):
     async def create(self, turn: Turn) -> Draft:
         """Make the task exist."""
         status = TaskStatus(state=_SUBMITTED, timestamp=self.runs.clock())
-        draft = self.draft = Draft(self.id, self.context_id, status, self._received(turn.message))
+        draft = self.draft = Draft(self.id, self.context_id, status, [self._received(turn.message)])
         self.dirty = True
         if self.feed is not None:
             self.feed.publish(StreamResponse(task=trim(draft.snapshot(), self.opening_history)))

@@ -62,7 +62,7 @@ class Runs:
         """A run for a task that may come to be."""
         if self.closed:
             raise UnavailableError("The agent is shutting down")
-        return Run(self, owner, new_id(), context_id or new_id())
+        return Run(runs=self, owner=owner, id=new_id(), context_id=context_id or new_id())
 
     async def find(self, owner: Owner, task_id: str) -> tuple[Run, Draft]:
         """The run of a task, at work or at rest, and the task. Raises ``TaskNotFoundError``."""
@@ -71,7 +71,8 @@ class Runs:
             task = await self.store.get(owner, task_id)
             run = self.live.get(task_id)  # somebody may have been faster
             if run is None and task is not None:
-                run = Run(self, owner, task.id, task.context_id, Draft.of(task))
+                draft = Draft.of(task)
+                run = Run(runs=self, owner=owner, id=task.id, context_id=task.context_id, draft=draft)
         if run is None or run.draft is None or run.owner != owner:
             raise not_found(task_id)
         return run, run.draft

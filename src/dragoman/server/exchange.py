@@ -248,6 +248,7 @@ def as_a2a(error: Exception, op: AnyOperation) -> A2AError:
         case PeerError():
             return InvalidAgentResponseError(str(error))
         case TransportError():
-            return UnavailableError(f"The agent cannot be reached: {error}")
+            log.warning("%s: the agent behind us gave no answer: %s", op.name, error)
+            return UnavailableError("The agent behind this address cannot be reached")  # not where it is: that is ours
     log.error("%s failed", op.name, exc_info=error)
     return InternalError()
