@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 import trustme
 
@@ -177,16 +179,14 @@ def test_files_that_are_missing_or_do_not_fit_are_2(arguments: tuple[str, ...], 
 
 
 def test_health_and_reflection_are_served_where_they_are_asked_for(files: Files, mutual: Process) -> None:
-    import grpc
-
     options = ("--health", "--reflection")
     for one in (Process("serve", AGENT, *files.serving, *options), _gateway(mutual, files, *options)):
         root = grpc.ssl_channel_credentials(Path(files.ca).read_bytes())
         try:
             with grpc.secure_channel(one.url.removeprefix("https://"), root) as channel:
-                check = channel.unary_unary("/grpc.health.v1.Health/Check")
+                check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
                 assert check(b"", timeout=10) == b"\x08\x01"
-                ask = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
+                ask: Any = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
                 (reply,) = ask(iter([b"\x3a\x00"]), timeout=10)
                 assert b"lf.a2a.v1.A2AService" in reply and b"grpc.health.v1.Health" in reply
         finally:

@@ -276,3 +276,14 @@ async def test_a_caller_that_leaves_ends_the_upstreams_stream_and_not_its_task(
     behind.behind.stage.go.set()
     async with asyncio.timeout(5):
         await behind.behind.stage.done.wait()
+
+
+@pytest.mark.parametrize(("near", "far"), [(n, f) for n in ALL_FACES for f in ALL_FACES if n.version == "1.0"], ids=str)
+async def test_a_1_0_caller_who_wants_no_history_gets_none(
+    behind: Upstream, clients: Clients, near: Face, far: Face
+) -> None:
+    bare = SendMessageConfiguration(history_length=0)
+    task = reply_task(near, await ask(clients, near, far, SEND_MESSAGE, sending("hello", configuration=bare)))
+    assert task.artifacts and not task.history
+    fetched = await ask(clients, near, far, GET_TASK, GetTaskRequest(id=task.id, history_length=0))
+    assert reply(near, GET_TASK, fetched).history == ()

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pool, empty_pb2, struct_pb2, timestamp_pb2
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from dragoman.protocol.descriptors import HEALTH_SERVICE, REFLECTION_SERVICES, descriptor, files, needed, symbols
+from dragoman.protocol.descriptors import descriptor, symbols
 from dragoman.protocol.operations import GRPC_SERVICE, VERSIONS, Version
+from dragoman.protocol.proto_files import HEALTH_SERVICE, REFLECTION_SERVICES, files, needed
 from tests import oracle
 
 
@@ -50,7 +51,7 @@ def values(enum: EnumDescriptor) -> Iterator[tuple[Any, ...]]:
     yield from ((enum.full_name, value.name, value.number) for value in enum.values)
 
 
-def of_file(file: FileDescriptor) -> list[tuple[Any, ...]]:
+def of_file(file: Any) -> list[tuple[Any, ...]]:
     messages = [fact for message in file.message_types_by_name.values() for fact in facts(message)]
     return messages + [fact for enum in file.enum_types_by_name.values() for fact in values(enum)]
 
@@ -93,6 +94,7 @@ def test_health_and_reflection_have_their_streams(pool: descriptor_pool.Descript
 
 def test_a_map_is_a_message_of_pairs(pool: descriptor_pool.DescriptorPool) -> None:
     field = pool.FindMessageTypeByName("lf.a2a.v1.AgentCard").fields_by_name["security_schemes"]
+    assert field.message_type is not None
     assert field.message_type.full_name == "lf.a2a.v1.AgentCard.SecuritySchemesEntry"
     assert field.message_type.GetOptions().map_entry
     assert field.type == FieldDescriptor.TYPE_MESSAGE

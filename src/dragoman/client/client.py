@@ -26,7 +26,7 @@ from ..service import A2AService, AnyOperation, ByteStream, Context, EventStream
 from .connect import Connecting, connect
 from .failover import Interfaces
 from .options import Limits, Resume, Timeouts, Tls
-from .remote import sendable
+from .remote import Remote, sendable
 
 __all__ = ["CallOptions", "Client", "Connecting", "Limits", "Resume", "Timeouts", "Tls", "connect", "user_message"]
 
@@ -113,6 +113,11 @@ class Client:
     def interface(self) -> m.AgentInterface:
         """The interface in use, its url as it is called."""
         return self._remote.candidate.interface
+
+    @property
+    def remote(self) -> Remote:
+        """The client of the interface in use; another one after a failover."""
+        return self._remote.remote
 
     @property
     def _remote(self) -> Interfaces:

@@ -44,6 +44,7 @@ from ..model import (
     TaskStatusUpdateEvent,
 )
 from ..service import ByteStream, Context, EventStream
+from .history import without_history
 
 if TYPE_CHECKING:
     from .remote import Remote
@@ -70,6 +71,7 @@ class RemoteStream(EventStream):
         self._complete = False
         self._done = False
         self._attempts = 0
+        self._bare = remote.cuts_history(request)
 
     async def open(self) -> None:
         """Open the stream and wait for its first events. Raises what the peer answers in their place."""
@@ -105,7 +107,7 @@ class RemoteStream(EventStream):
         ready, self._ready = self._ready, ()
         while not ready and not self._done:
             ready = await self._more()
-        return ready
+        return tuple(map(without_history, ready)) if self._bare else ready
 
     async def aclose(self) -> None:
         self._done = True

@@ -8,8 +8,8 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from ..errors import TransportError
 from ..faces import Candidate
@@ -50,13 +50,13 @@ class Interfaces:
         except TransportError as error:
             return await self._elsewhere(lambda remote: remote.stream(op, request, ctx), error)
 
-    async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
+    def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> Coroutine[Any, Any, bytes]:
         """One call with message bytes of the current face's dialect; never moves on, another face reads others."""
-        return await self.remote.exchange(op, body, ctx)
+        return self.remote.exchange(op, body, ctx)
 
-    async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
+    def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> Coroutine[Any, Any, ByteStream]:
         """One stream with message bytes of the current face's dialect."""
-        return await self.remote.exchange_stream(op, body, ctx)
+        return self.remote.exchange_stream(op, body, ctx)
 
     async def aclose(self) -> None:
         """Close every connection."""

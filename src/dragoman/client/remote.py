@@ -14,7 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from ..protocol.messages import Header
 from ..protocol.operations import EXTENSIONS_HEADER, VERSIONS, WIRE, Version
 from ..service import AnyOperation, ByteStream, Context, EventStream
 from .events import RemoteStream
+from .history import wants_none, without_history
 from .options import Resume
 from .transports.base import Transport
 
@@ -87,11 +88,11 @@ class Remote:
             raise
         if not self._reading:
             reply: Res = self.dialect.load_reply(op, raw)
-            return reply
-        notes = Notes()
-        reply = self.dialect.load_reply(op, raw, notes)
-        self.read(op, notes)
-        return reply
+        else:
+            notes = Notes()
+            reply = self.dialect.load_reply(op, raw, notes)
+            self.read(op, notes)
+        return without_history(reply) if self.cuts_history(request) else reply
 
     async def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> EventStream:
         """See ``A2AService.stream``. The stream begins with a Task or a Message whatever the peer began with."""
@@ -99,13 +100,17 @@ class Remote:
         await stream.open()
         return stream
 
-    async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
-        """One call with the message bytes as they are, in this interface's own dialect."""
-        return await self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+    def cuts_history(self, request: Any) -> bool:
+        """Whether the request asks for no history and the agent cannot be told so."""
+        return self.face.version == "0.3" and wants_none(request)
 
-    async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
+    def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> Coroutine[Any, Any, bytes]:
+        """One call with the message bytes as they are, in this interface's own dialect."""
+        return self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+
+    def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> Coroutine[Any, Any, ByteStream]:
         """One stream with the message bytes as they are."""
-        return await self._transport.stream(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+        return self._transport.stream(op.name, body, self._headers(ctx), self._time(ctx), ctx)
 
     async def open(self, op: Streaming[Req], request: Req, ctx: Context) -> ByteStream:
         """Open the stream that a request asks for, its messages still undecoded."""
@@ -158,7 +163,7 @@ class Remote:
         sent, uris = ctx.headers.raw, ctx.extensions
         if not sent and not uris:
             return self._asking
-        fields = [(name, value) for name, value in sent if self._sends(name.lower())]
+        fields = [(name, value) for name, value in sent if self._sends(name.lower())] if sent else ()
         if uris:
             every = tuple(dict.fromkeys(self._extensions + uris))
             return (*fields, extensions_header(self.face.version, every))

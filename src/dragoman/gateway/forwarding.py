@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ..errors import ConfigError
 from ..model import AgentCard
-from ..protocol.messages import Headers
+from ..protocol.messages import NO_HEADERS, Headers
 
 ALWAYS = frozenset({b"authorization", b"traceparent", b"tracestate", b"baggage"})
 _EACH_CONNECTION = """
@@ -42,4 +42,5 @@ def _named_by(card: AgentCard) -> set[bytes]:
 
 def forward(headers: Headers, names: frozenset[bytes]) -> Headers:
     """The fields of ``headers`` that pass."""
-    return Headers([field for field in headers.raw if field[0] in names])
+    passing = [field for field in headers.raw if field[0] in names]
+    return Headers(passing) if passing else NO_HEADERS

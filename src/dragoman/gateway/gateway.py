@@ -83,16 +83,15 @@ class Gateway:
 
     def passes(self, dialect: Dialect, op: AnyOperation) -> bool:
         """Whether bytes may pass: one dialect on both sides, no tenant to write in, nothing to be seen inside."""
-        if op in _DECODED or self._client.tenant:
-            return False
-        return dialect is self._client.dialect
+        remote = self._client.remote
+        return dialect is remote.dialect and not remote.tenant and op not in _DECODED
 
     async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
         """As ``PassThrough.exchange``."""
         outward = self._outward(ctx)
         reply = await self._client.exchange(op, body, outward)
         self._inward(outward, ctx)
-        return reply if self._client.face.binding == "GRPC" else sound_json(reply)
+        return reply if outward.binding == "GRPC" else sound_json(reply)
 
     async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
         """As ``PassThrough.exchange_stream``."""
@@ -103,9 +102,10 @@ class Gateway:
         return PassedStream(stream, op, client.dialect, None if client.face.binding == "GRPC" else sound_json)
 
     def _outward(self, ctx: Context) -> Context:
+        binding, version = self._client.remote.face
         return Context(
-            version=self._client.face.version,
-            binding=self._client.face.binding,
+            version=version,
+            binding=binding,
             tenant=ctx.tenant,
             headers=forward(ctx.headers, self._names),
             extensions=ctx.extensions,
@@ -120,7 +120,7 @@ class Gateway:
 
     def _refuse_push(self, op: AnyOperation, request: Any, ctx: Context) -> None:
         """A webhook gets the payloads of the version it was registered in, which only the upstream's own is."""
-        upstream = self._client.face.version
+        upstream = self._client.remote.face.version
         if ctx.version == upstream or not (op in _PUSH or (op in _SENDS and _inline_config(request))):
             return
         raise PushNotificationNotSupportedError(

@@ -92,10 +92,10 @@ class JsonRpc:
         if op is None:
             raise Rejected(self._unknown(envelope.method), id or b"null")
         params = bytes(envelope.params)
-        if not params or params == b"null":
+        if params[:1] != b"{":
+            if params and params != b"null":
+                raise Rejected(InvalidParamsError("params must be an object: A2A has no positional parameters"), id)
             params = b"{}"
-        elif not params.startswith(b"{"):
-            raise Rejected(InvalidParamsError("params must be an object: A2A has no positional parameters"), id)
         return Call(op, params, id)
 
     def read_id(self, request: HttpRequest) -> bytes:
@@ -162,12 +162,13 @@ class JsonRpc:
             envelope = _Response()
         if bytes(envelope.error) not in (b"", b"null"):
             self._raise_error(op, envelope, response)
-        if response.status >= 300 or not bytes(envelope.result):
+        result = bytes(envelope.result)
+        if response.status >= 300 or not result:
             if op == _DELETE and 200 <= response.status < 300 and (bytes(envelope.id) or not response.body.strip()):
                 return b"{}"
             raise plain_status(response, self.version) or unreadable(response, "a JSON-RPC response")
         _check_id(envelope, id)
-        return bytes(envelope.result)
+        return result
 
     def read_event(self, op: str, data: bytes, id: int = 1) -> bytes:
         """The ``result`` of the response object in one event. Raises ``A2AError`` or ``PeerError``."""
@@ -219,7 +220,7 @@ def _read_envelope(body: bytes) -> tuple[_Request, bytes]:
     except (msgspec.DecodeError, RecursionError) as error:
         raise _diagnosis(body) from error
     id = bytes(envelope.id)
-    if id and not _is_id(id):
+    if id and not id.isdigit() and not _is_id(id):
         raise Rejected(InvalidRequestError("id must be a string, an integer or null"))
     return envelope, id
 

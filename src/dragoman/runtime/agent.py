@@ -98,7 +98,10 @@ class Turn(msgspec.Struct, eq=False):
     @property
     def text(self) -> str:
         """The text parts of the message, joined by line feeds."""
-        return "\n".join([part.text for part in self.message.parts if isinstance(part.text, str)])
+        parts = self.message.parts
+        if len(parts) == 1 and isinstance(parts[0].text, str):  # as most messages are
+            return parts[0].text
+        return "\n".join([part.text for part in parts if isinstance(part.text, str)])
 
     @property
     def task_id(self) -> str:
@@ -179,7 +182,9 @@ class Turn(msgspec.Struct, eq=False):
             metadata=metadata,
             extensions=extensions,
         )
-        await run.put(draft, artifact, append, last_chunk)
+        run.put(draft, artifact, append, last_chunk)
+        if run.feed is not None and run.feed.full:
+            await run.feed.room()
         return artifact.artifact_id
 
     async def ask(self, content: Content, *, metadata: JsonObject | None = None) -> None:

@@ -141,7 +141,10 @@ class Engine:
 
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
         """Answer one operation. Raises ``A2AError``."""
-        reply: Res = await self._handle(op, ctx)(request, ctx)
+        handle = self._handles.get(op)
+        if handle is None or ctx.extensions or self._required:
+            handle = self._handle(op, ctx)
+        reply: Res = await handle(request, ctx)
         return reply
 
     async def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> EventStream:
@@ -162,6 +165,7 @@ class Engine:
         await self.aclose()
 
     def _handle(self, op: Operation[Any, Any], ctx: Context) -> Handle:
+        """What answers an operation, the extensions settled. Raises if there is no such thing, or one is missing."""
         handle = self._handles.get(op)
         if handle is None:
             raise MethodNotFoundError(f"There is no operation {op.name}")

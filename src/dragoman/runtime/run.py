@@ -220,8 +220,8 @@ class Run(Audience, kw_only=True, eq=False):
             if feed.full:
                 await feed.room()
 
-    async def put(self, draft: Draft, artifact: Artifact, append: bool, last_chunk: bool) -> None:
-        """Give the task an artifact or a chunk of one."""
+    def put(self, draft: Draft, artifact: Artifact, append: bool, last_chunk: bool) -> None:
+        """Give the task an artifact or a chunk of one; who tells more than its feed has room for has to wait."""
         append = append and draft.holds(artifact.artifact_id)
         draft.put(artifact, append)
         self.dirty = True
@@ -235,8 +235,6 @@ class Run(Audience, kw_only=True, eq=False):
         self._notify(draft, event)
         if feed is not None:
             feed.publish(event)
-            if feed.full:
-                await feed.room()
 
     # -- the work ----------------------------------------------------------------------------------------------
 
@@ -248,8 +246,9 @@ class Run(Audience, kw_only=True, eq=False):
             if self._stop is not None:
                 raise asyncio.CancelledError
             await self.runs.agent.handler(turn)
-            if self.draft is None or not self.draft.settled:
-                await self._finish(turn)
+            left_open = self.draft is None or not self.draft.settled
+            if left_open and self._turn is turn and not self._said:
+                await self.change(turn, _CANCELED if self._stop is _CANCELED else _COMPLETED)
         except asyncio.CancelledError:
             await self._surely(self._stopped(turn))
         except Exception as error:
@@ -258,11 +257,6 @@ class Run(Audience, kw_only=True, eq=False):
             if self._turn is turn:
                 self._runner = self._turn = self._stop = None
                 self.runs.release(self)
-
-    async def _finish(self, turn: Turn) -> None:
-        """The handler returned and left the task at work, or never made one."""
-        if self._turn is turn and not self._said:
-            await self.change(turn, _CANCELED if self._stop is _CANCELED else _COMPLETED)
 
     async def _stopped(self, turn: Turn) -> None:
         """The handler was canceled: by CancelTask, by a shutdown, by a newer message, or by something of its own."""

@@ -51,7 +51,7 @@ class Front(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio has it
         self._transport = transport
-        if len(self._host.connections) >= self._host.limits.connections:
+        if self._host.closing or len(self._host.connections) >= self._host.limits.connections:
             transport.abort()
             return
         tls = transport.get_extra_info("ssl_object")
@@ -66,7 +66,7 @@ class Front(asyncio.Protocol):
             self._become(self._seen.startswith(PREFACE))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._host.connections.discard(self)
+        self._host.release(self)
 
     def tick(self, now: float) -> None:
         """A client that says nothing is not waited for."""
@@ -76,6 +76,10 @@ class Front(asyncio.Protocol):
     def shutdown(self) -> None:
         """Nothing was asked yet."""
         self._transport.close()
+
+    def abort(self) -> None:
+        """At once, whatever is lost."""
+        self._transport.abort()
 
     def _become(self, http2: bool) -> None:
         self._host.connections.discard(self)

@@ -33,6 +33,8 @@ __all__ = ["Limits", "Server", "TlsFiles", "serve"]
 
 log = logging.getLogger(__name__)
 
+_LAST_WORDS = 0.5  # seconds for the answers to requests that were cancelled at the end
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -86,6 +88,10 @@ class Connection(Protocol):
         """Take no new requests; end when the last one has."""
         ...
 
+    def abort(self) -> None:
+        """End at once, whatever is lost."""
+        ...
+
 
 class Host:
     """What all connections of a server share: the app, its limits, the clock, and who is at work."""
@@ -97,6 +103,8 @@ class Host:
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
+        self.closing = False
+        self._empty = asyncio.Event()
         self._look()
 
     def _look(self) -> None:
@@ -107,8 +115,16 @@ class Host:
             connection.tick(self.now)
         self._timer = self.loop.call_later(self.limits.tick, self._look)
 
+    def release(self, connection: Connection) -> None:
+        """``connection`` is over."""
+        self.connections.discard(connection)
+        if self.closing and not self.connections:
+            self._empty.set()
+
     async def close(self) -> None:
-        """Let requests end for the graceful time, then cancel them and close what is left."""
+        """Let requests end and replies leave for the graceful time, then cancel and cut what is left."""
+        self.closing = True
+        end = self.loop.time() + self.limits.graceful_timeout
         for connection in list(self.connections):
             connection.shutdown()
         if self.tasks:
@@ -116,9 +132,19 @@ class Host:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        for connection in list(self.connections):
-            connection.shutdown()
+        await self._emptied(max(end - self.loop.time(), _LAST_WORDS))
         self._timer.cancel()
+
+    async def _emptied(self, patience: float) -> None:
+        """Until the last connection has sent what it had to, and gone; after ``patience`` seconds it is cut."""
+        try:
+            async with asyncio.timeout(patience):
+                while self.connections:
+                    self._empty.clear()
+                    await self._empty.wait()
+        except TimeoutError:
+            for connection in list(self.connections):
+                connection.abort()
 
 
 class Server:
@@ -173,7 +199,7 @@ async def serve(
     lifespan = Lifespan(app, state)
     try:
         await lifespan.startup()
-    except ConfigError:
+    except BaseException:
         listener.close()
         raise
     behind = Host(app, limits, state)
@@ -182,6 +208,7 @@ async def serve(
         sock=listener,
         ssl=context,
         ssl_handshake_timeout=limits.head_timeout if context else None,
+        ssl_shutdown_timeout=limits.head_timeout if context else None,
         backlog=limits.backlog,
     )
     server = Server((host, listener.getsockname()[1]), tls is not None)

@@ -13,7 +13,8 @@ import grpc
 import pytest
 from google.protobuf import descriptor_pool, message_factory
 
-from dragoman.protocol.descriptors import descriptor, files
+from dragoman.protocol.descriptors import descriptor
+from dragoman.protocol.proto_files import files
 from dragoman.server.app import A2AApp
 from dragoman.server.host import serve
 from tests.asgi_driver import LIMIT

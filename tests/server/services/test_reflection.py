@@ -12,8 +12,8 @@ import pytest
 from google.protobuf import descriptor_pool
 
 from dragoman.faces import Face
-from dragoman.protocol.descriptors import REFLECTION_SERVICES
 from dragoman.protocol.operations import GRPC_SERVICE, VERSIONS, Version
+from dragoman.protocol.proto_files import REFLECTION_SERVICES
 from dragoman.server.host import serve
 from tests import oracle
 from tests.server.callers import bench

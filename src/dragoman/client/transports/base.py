@@ -10,8 +10,8 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
 
 from ...protocol.messages import Header
 from ...service import ByteStream, Context
@@ -24,11 +24,13 @@ class Transport(Protocol):
     for the opening of a stream. ``ctx`` takes what the reply says besides its message: extensions activated.
     """
 
-    async def unary(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> bytes: ...
-
-    async def stream(
+    def unary(
         self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context
-    ) -> ByteStream: ...
+    ) -> Coroutine[Any, Any, bytes]: ...
+
+    def stream(
+        self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context
+    ) -> Coroutine[Any, Any, ByteStream]: ...
 
     async def aclose(self) -> None:
         """Close the connections; calls under way fail."""

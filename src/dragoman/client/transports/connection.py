@@ -19,13 +19,13 @@ from ..options import Timeouts, Tls, pem
 try:
     from pyreqwest.client import Client, ClientBuilder
     from pyreqwest.exceptions import BodyDecodeError, DecodeError, PyreqwestError, RequestTimeoutError
-    from pyreqwest.http import Url
+    from pyreqwest.http import HeaderMap, Url
     from pyreqwest.proxy import ProxyBuilder
     from pyreqwest.response import Response
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigError("HTTP needs the package pyreqwest: pip install dragoman[client]") from error
 
-__all__ = ["Fetch", "PyreqwestError", "build_client", "parse_url", "read_body", "transport_error"]
+__all__ = ["Fetch", "HeaderMap", "PyreqwestError", "build_client", "parse_url", "read_body", "transport_error"]
 
 
 def build_client(timeouts: Timeouts, tls: Tls, proxy: str | None = None) -> Client:
@@ -64,7 +64,13 @@ def parse_url(url: str) -> Url:
 
 
 async def read_body(reply: Response, limit: int, url: str) -> bytes:
-    """The whole body of a reply. Raises ``PeerError`` beyond ``limit`` bytes."""
+    """The whole body of a reply. Raises ``PeerError`` beyond ``limit`` bytes.
+
+    One whose length is stated cannot grow beyond that, so it is read at once; any other is counted as it comes.
+    """
+    size = reply.get_header("content-length")
+    if size is not None and size.isdecimal() and int(size) <= limit and not reply.get_header("transfer-encoding"):
+        return bytes(await reply.body_reader.bytes())
     reader, left = reply.body_reader, limit
     chunks: list[bytes] = []
     while (chunk := await reader.read_chunk()) is not None:

@@ -25,7 +25,7 @@ from ..options import Limits, Timeouts
 from . import refusals
 from .base import activated
 from .bodies import EventBody, LineBody, StreamBody, WholeBody
-from .connection import PyreqwestError, parse_url, read_body, transport_error
+from .connection import HeaderMap, PyreqwestError, parse_url, read_body, transport_error
 
 if TYPE_CHECKING:
     from pyreqwest.client import Client
@@ -67,7 +67,7 @@ class HttpTransport:
         self._timeouts = timeouts
         self._reply_time = timedelta(seconds=timeouts.reply)
         self._limits = limits
-        self._prepared: dict[tuple[str, str], dict[str, str]] = {}
+        self._prepared: dict[tuple[str, str], HeaderMap] = {}
         self._names = WIRE[face.version]
         self._routed = face.binding == "HTTP+JSON"
         self._tenants = (tenant, "") if tenant and self._routed else ("",)
@@ -158,9 +158,11 @@ class HttpTransport:
             request = HttpRequest(verb, request.path, request.query, _WITH_BODY, b"{}")
         fields = self._prepared.get((op, request.method))
         if fields is None:
-            fields = self._prepared[op, request.method] = self._headers | _texts(request.headers.raw)
+            fields = HeaderMap(self._headers | _texts(request.headers.raw))
+            self._prepared[op, request.method] = fields
         if headers:
-            fields = fields | _texts(headers)
+            fields = fields.copy()
+            fields.update(_texts(headers))
         try:
             builder = self._client.request(request.method, self._where(request)).headers(fields)
         except (ValueError, PyreqwestError) as error:

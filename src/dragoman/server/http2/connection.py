@@ -52,6 +52,7 @@ from .frames import (
     SETTING,
     SETTINGS,
     STATUS,
+    STREAM_CLOSED,
     UINT32,
     WINDOW_UPDATE,
     Fault,
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
     from ..host import Host
 
 log = logging.getLogger(__name__)
+
+_CUTS = 4_096  # ids of streams remembered, long enough for what was on its way to them
 
 
 class Http2Protocol(asyncio.Protocol):
@@ -111,6 +114,7 @@ class Http2Protocol(asyncio.Protocol):
         self.ready: deque[Stream] = deque()
         # streams
         self.streams: dict[int, Stream] = {}
+        self.cut: dict[int, None] = {}  # those that ended from our side: what was on its way to them is no offence
         self.running = 0
         self.goaway_sent = self.closed = False
 
@@ -136,7 +140,7 @@ class Http2Protocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
-        self.connections.discard(self)
+        self.host.release(self)
         for stream in list(self.streams.values()):
             stream.kill()
         self.streams.clear()
@@ -260,7 +264,7 @@ class Http2Protocol(asyncio.Protocol):
                 size = len(data)
                 stream.window -= size
                 self.window -= size
-                stream.progress = self.heard
+                stream.progress = self.host.now
                 last = not stream.pending and stream.tail == b""
                 self.emit(
                     FRAME_HEAD.pack(size >> 16, size & 0xFFFF, DATA, END_STREAM if last else 0, stream.id),
@@ -312,14 +316,34 @@ class Http2Protocol(asyncio.Protocol):
         """The response is complete."""
         stream.finished = True
         if not stream.ended:  # answered early: the rest of the request is not wanted
-            self._frame(RST_STREAM, 0, stream.id, UINT32.pack(NO_ERROR))
+            self._cut(stream.id, NO_ERROR)
         self._drop(stream)
         stream.wake()
 
     def reset(self, stream: Stream, code: int) -> None:
-        self._frame(RST_STREAM, 0, stream.id, UINT32.pack(code))
+        self._cut(stream.id, code)
         stream.kill()
         self._drop(stream)
+
+    def _cut(self, stream_id: int, code: int) -> None:
+        self._frame(RST_STREAM, 0, stream_id, UINT32.pack(code))
+        self.cut[stream_id] = None
+        if len(self.cut) > _CUTS:
+            del self.cut[next(iter(self.cut))]
+
+    def _offence(self, stream_id: int, code: int) -> None:
+        """The peer broke the rules of one stream. It may do so as often as it may cancel."""
+        self._count_reset()
+        stream = self.streams.get(stream_id)
+        if stream is not None:
+            self.reset(stream, code)
+        else:
+            self._cut(stream_id, code)
+
+    def _count_reset(self) -> None:
+        self.resets += 1
+        if self.resets > self.limits.reset_burst:
+            raise Fault(ENHANCE_YOUR_CALM, "too many resets")
 
     def _drop(self, stream: Stream) -> None:
         self.streams.pop(stream.id, None)
@@ -356,26 +380,19 @@ class Http2Protocol(asyncio.Protocol):
         self.emit_block(stream_id, STATUS[status] + write_block((*headers, (b"content-length", b"0"))), END_STREAM)
 
     def _open(self, stream_id: int, block: bytes, ended: bool) -> None:
-        if stream_id in self.streams:  # trailers of a request: nothing in them is wanted
-            self._decode(block)
-            self._end(self.streams[stream_id])
+        if stream_id <= self.last_id:
+            self._trailers(stream_id, block, ended)
             return
         if not stream_id & 1:
             raise Fault(PROTOCOL_ERROR, "even stream id")
+        self.last_id = stream_id
         head = self.heads.get(block) if self.heads_of == self.decoder.generation else None
         if head is None:
             before = self.decoder.generation
             try:
                 fields = self._decode(block)
             except BlockTooLarge as large:
-                self.last_id = max(self.last_id, stream_id)
-                if any(
-                    name == b"content-type" and value.startswith(b"application/grpc") for name, value in large.fields
-                ):
-                    self.emit_block(stream_id, STATUS[200] + write_block(GRPC_TOO_LARGE), END_STREAM)
-                else:
-                    self._answer(stream_id, 431)
-                self._frame(RST_STREAM, 0, stream_id, UINT32.pack(NO_ERROR))
+                self._too_large(stream_id, large, ended)
                 return
             head = read_head(fields)
             if self.heads_of != self.decoder.generation:
@@ -383,14 +400,11 @@ class Http2Protocol(asyncio.Protocol):
                 self.heads_of = self.decoder.generation
             if head is not None and before == self.decoder.generation and len(block) <= 256 and len(self.heads) < 64:
                 self.heads[block] = head
-        if stream_id <= self.last_id:
-            return  # a stream that was closed before: the block was read for the table's sake
-        self.last_id = stream_id
         if self.goaway_sent or max(len(self.streams), self.running) >= self.limits.max_streams:
-            self._frame(RST_STREAM, 0, stream_id, UINT32.pack(REFUSED_STREAM))
+            self._cut(stream_id, REFUSED_STREAM)
             return
         if head is None or len(head.headers) > self.limits.head_fields:
-            self._frame(RST_STREAM, 0, stream_id, UINT32.pack(PROTOCOL_ERROR))
+            self._offence(stream_id, PROTOCOL_ERROR)
             return
         stream = Stream(self, stream_id, head)
         stream.scope = {
@@ -412,6 +426,31 @@ class Http2Protocol(asyncio.Protocol):
         self.tasks.add(task)
         task.add_done_callback(self._ran)
 
+    def _too_large(self, stream_id: int, large: BlockTooLarge, ended: bool) -> None:
+        if any(name == b"content-type" and value.startswith(b"application/grpc") for name, value in large.fields):
+            self.emit_block(stream_id, STATUS[200] + write_block(GRPC_TOO_LARGE), END_STREAM)
+        else:
+            self._answer(stream_id, 431)
+        if not ended:
+            self._cut(stream_id, NO_ERROR)
+
+    def _trailers(self, stream_id: int, block: bytes, ended: bool) -> None:
+        """A second block (section 8.1): nothing in it is wanted, but the table must see it."""
+        try:
+            fields = self._decode(block)
+        except BlockTooLarge as large:
+            fields = large.fields
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            if stream_id not in self.cut:
+                raise Fault(STREAM_CLOSED, "HEADERS on a closed stream")
+        elif stream.ended:
+            self._offence(stream_id, STREAM_CLOSED)
+        elif not ended or any(name[:1] == b":" for name, _ in fields):
+            self._offence(stream_id, PROTOCOL_ERROR)
+        else:
+            self._end(stream)
+
     def _decode(self, block: bytes) -> list[tuple[bytes, bytes]]:
         try:
             return self.decoder.decode(block)
@@ -422,7 +461,7 @@ class Http2Protocol(asyncio.Protocol):
 
     def _end(self, stream: Stream) -> None:
         if stream.left > 0:
-            self.reset(stream, PROTOCOL_ERROR)
+            self._offence(stream.id, PROTOCOL_ERROR)
             return
         stream.ended = True
         stream.left = 0
@@ -443,19 +482,20 @@ class Http2Protocol(asyncio.Protocol):
             if not stream_id or stream_id > self.last_id:
                 raise Fault(PROTOCOL_ERROR, "DATA on an idle stream")
             self._credit(size)
+            if stream_id not in self.cut:
+                self._offence(stream_id, STREAM_CLOSED)
             return
         stream.recv_window -= size
         if stream.recv_window < 0 or 0 <= stream.left < len(payload):
             self._credit(size)
-            self.reset(stream, FLOW_CONTROL_ERROR if stream.recv_window < 0 else PROTOCOL_ERROR)
+            self._offence(stream_id, FLOW_CONTROL_ERROR if stream.recv_window < 0 else PROTOCOL_ERROR)
             return
         if size != len(payload):
             self.give_back(stream, size - len(payload))
         if stream.left > 0:
             stream.left -= len(payload)
         if payload:
-            stream.chunks.append(payload)
-            stream.progress = self.heard
+            stream.arrive(payload)
         if flags & END_STREAM:
             self._end(stream)
         elif stream.reader is not None:
@@ -467,6 +507,8 @@ class Http2Protocol(asyncio.Protocol):
         if flags & PADDED:
             payload = unpad(payload)
         if flags & HAS_PRIORITY:
+            if len(payload) < 5:
+                raise Fault(FRAME_SIZE_ERROR, "HEADERS too short")
             payload = payload[5:]
         if flags & END_HEADERS:
             self._open(stream_id, payload, bool(flags & END_STREAM))
@@ -476,32 +518,36 @@ class Http2Protocol(asyncio.Protocol):
     def _continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
         block = self.block
         assert block is not None
+        if stream_id != block[0]:
+            raise Fault(PROTOCOL_ERROR, "CONTINUATION of another stream")
         block[2] += payload
         block[3] += 1
-        if stream_id != block[0] or len(block[2]) > 2 * self.limits.head_size or block[3] > 64:
+        if len(block[2]) > 2 * self.limits.head_size or block[3] > 64:
             raise Fault(ENHANCE_YOUR_CALM, "header block too large")
         if flags & END_HEADERS:
             self.block = None
             self._open(stream_id, block[2], bool(block[1] & END_STREAM))
 
     def _rst_stream(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if len(payload) != 4 or not stream_id or stream_id > self.last_id:
+        _sized(len(payload) == 4, "RST_STREAM")
+        if not stream_id or stream_id > self.last_id:
             raise Fault(PROTOCOL_ERROR, "bad RST_STREAM")
-        self.resets += 1
-        if self.resets > self.limits.reset_burst:
-            raise Fault(ENHANCE_YOUR_CALM, "too many resets")
+        self._count_reset()
         stream = self.streams.get(stream_id)
         if stream is not None:
             stream.kill()
             self._drop(stream)
 
     def _settings(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id or len(payload) % 6 or (flags & ACK and payload):
-            raise Fault(PROTOCOL_ERROR, "bad SETTINGS")
+        _sized(not (len(payload) % 6 or (flags & ACK and payload)), "SETTINGS")
+        if stream_id:
+            raise Fault(PROTOCOL_ERROR, "SETTINGS of a stream")
         self.greeting = 2
         if flags & ACK:
             return
         for key, value in SETTING.iter_unpack(payload):
+            if key == 2 and value > 1:
+                raise Fault(PROTOCOL_ERROR, "bad ENABLE_PUSH")
             if key == 4:
                 if value > MAX_WINDOW:
                     raise Fault(FLOW_CONTROL_ERROR, "window too large")
@@ -509,6 +555,8 @@ class Http2Protocol(asyncio.Protocol):
                 self.peer_stream_window = value
                 for stream in list(self.streams.values()):
                     stream.window += change
+                    if stream.window > MAX_WINDOW:
+                        raise Fault(FLOW_CONTROL_ERROR, "window too large")
                     if stream.pending and stream.window > 0:
                         self.queue(stream)
             elif key == 5:
@@ -518,14 +566,16 @@ class Http2Protocol(asyncio.Protocol):
         self._frame(SETTINGS, ACK, 0, b"")
 
     def _ping(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id or len(payload) != 8:
-            raise Fault(PROTOCOL_ERROR, "bad PING")
+        _sized(len(payload) == 8, "PING")
+        if stream_id:
+            raise Fault(PROTOCOL_ERROR, "PING of a stream")
         if not flags & ACK:
             self._frame(PING, ACK, 0, payload)
 
     def _window_update(self, flags: int, stream_id: int, payload: bytes) -> None:
-        step = UINT32.unpack(payload)[0] & MAX_WINDOW if len(payload) == 4 else 0
-        if not step:
+        _sized(len(payload) == 4, "WINDOW_UPDATE")
+        step = UINT32.unpack(payload)[0] & MAX_WINDOW
+        if stream_id > self.last_id or not (step or stream_id):
             raise Fault(PROTOCOL_ERROR, "bad WINDOW_UPDATE")
         if not stream_id:
             self.window += step
@@ -536,13 +586,23 @@ class Http2Protocol(asyncio.Protocol):
         stream = self.streams.get(stream_id)
         if stream is not None:
             stream.window += step
-            if stream.window > MAX_WINDOW:
-                self.reset(stream, FLOW_CONTROL_ERROR)
+            if not step or stream.window > MAX_WINDOW:
+                self._offence(stream_id, FLOW_CONTROL_ERROR if step else PROTOCOL_ERROR)
             elif stream.pending:
                 self.queue(stream)
 
-    def _ignored(self, flags: int, stream_id: int, payload: bytes) -> None:
-        """PRIORITY says nothing any more, and a client's GOAWAY asks for nothing."""
+    def _priority(self, flags: int, stream_id: int, payload: bytes) -> None:
+        """It says nothing any more (section 5.3.2), but its form is still checked."""
+        if not stream_id:
+            raise Fault(PROTOCOL_ERROR, "PRIORITY on stream 0")
+        if len(payload) != 5 and stream_id in self.streams:
+            self._offence(stream_id, FRAME_SIZE_ERROR)
+
+    def _goaway(self, flags: int, stream_id: int, payload: bytes) -> None:
+        """A client's GOAWAY asks for nothing."""
+        _sized(len(payload) >= 8, "GOAWAY")
+        if stream_id:
+            raise Fault(PROTOCOL_ERROR, "GOAWAY on a stream")
 
     def _push_promise(self, flags: int, stream_id: int, payload: bytes) -> None:
         raise Fault(PROTOCOL_ERROR, "PUSH_PROMISE from a client")
@@ -554,7 +614,9 @@ class Http2Protocol(asyncio.Protocol):
         limits = self.limits
         self.resets = max(0.0, self.resets - limits.reset_rate * limits.tick)
         quiet = now - self.heard
-        if self.paused and now - self.paused_since > limits.write_stall:
+        if (self.paused and now - self.paused_since > limits.write_stall) or (
+            self.closed and quiet > limits.write_stall
+        ):
             return self.abort("the peer does not read")
         if self.greeting < 2 and quiet > limits.head_timeout:
             return self.abort("no preface in time")
@@ -571,7 +633,7 @@ class Http2Protocol(asyncio.Protocol):
         for stream in list(self.streams.values()):
             waited = now - stream.progress
             unread = stream.pending and waited > limits.write_stall
-            unsent = stream.reader is not None and not stream.ended and waited > limits.body_stall
+            unsent = stream.starved and waited > limits.body_stall
             if unread or unsent:
                 self.reset(stream, CANCEL)
         return None
@@ -596,21 +658,27 @@ class Http2Protocol(asyncio.Protocol):
         self.closed = True
         self.transport.close()
 
-    def abort(self, why: str) -> None:
+    def abort(self, why: str = "the server ends") -> None:
+        """At once, whatever is lost."""
         log.info("HTTP/2 connection aborted: %s", why)
         self.closed = True
         self.transport.abort()
 
 
+def _sized(fits: bool, what: str) -> None:
+    if not fits:
+        raise Fault(FRAME_SIZE_ERROR, f"{what} of a wrong size")
+
+
 _HANDLERS: Final[tuple[Callable[[Http2Protocol, int, int, bytes], None], ...]] = (
     Http2Protocol._data,
     Http2Protocol._headers,
-    Http2Protocol._ignored,
+    Http2Protocol._priority,
     Http2Protocol._rst_stream,
     Http2Protocol._settings,
     Http2Protocol._push_promise,
     Http2Protocol._ping,
-    Http2Protocol._ignored,
+    Http2Protocol._goaway,
     Http2Protocol._window_update,
     Http2Protocol._continuation,
 )

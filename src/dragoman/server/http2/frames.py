@@ -22,10 +22,12 @@ NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR, SETTINGS_TIMEOUT =
 STREAM_CLOSED, FRAME_SIZE_ERROR, REFUSED_STREAM, CANCEL, COMPRESSION_ERROR = range(5, 10)
 ENHANCE_YOUR_CALM = 11
 MAX_WINDOW = 2**31 - 1
+BODILESS = frozenset((204, 304))  # statuses of responses that have none
 FRAME_SIZE = 16_384  # what we accept: the default, so no setting has to say it
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+").fullmatch
-_VALUE = re.compile(rb"[^\r\n\0]*").fullmatch
+_VALUE = re.compile(rb"(?![ \t])[^\r\n\0]*(?<![ \t])").fullmatch
 _TARGET = re.compile(rb"[/*][\x21-\xff]*").fullmatch
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _PSEUDO = frozenset((b":method", b":scheme", b":path"))
 _HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"))
 
@@ -62,14 +64,14 @@ def read_head(fields: list[tuple[bytes, bytes]]) -> Head | None:
     length = -1
     for name, value in fields:
         if name[:1] == b":":
-            if headers or name in pseudo:
+            if headers or name in pseudo or not _VALUE(value):
                 return None
             pseudo[name] = value
             continue
         if name in _HOP_BY_HOP or not _NAME(name) or not _VALUE(value) or (name == b"te" and value != b"trailers"):
             return None
         if name == b"content-length":
-            if not value.isdigit():
+            if not value.isdigit() or len(value) > 18 or length not in (-1, int(value)):
                 return None
             length = int(value)
         headers.append((name, value))
@@ -77,7 +79,7 @@ def read_head(fields: list[tuple[bytes, bytes]]) -> Head | None:
     if authority is not None:
         headers = [(b"host", authority), *(field for field in headers if field[0] != b"host")]
     target = pseudo.get(b":path", b"")
-    if pseudo.keys() != _PSEUDO or not _TARGET(target):
+    if pseudo.keys() != _PSEUDO or not _TARGET(target) or not _TOKEN(pseudo[b":method"]):
         return None
     raw_path, _, query = target.partition(b"?")
     path = unquote(raw_path.decode("latin-1"))
@@ -94,8 +96,15 @@ def read_head(fields: list[tuple[bytes, bytes]]) -> Head | None:
 
 @lru_cache(maxsize=512)
 def write_block(fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """What an app wants to send as a header block. It means the same on every connection, so it is made once."""
-    return encode([(name.lower(), value) for name, value in fields if name.lower() not in _HOP_BY_HOP])
+    """What an app wants to send as a header block. It means the same on every connection, so it is made once.
+
+    Raises ``ValueError`` for a field that no header may have: a proxy that writes it as HTTP/1.1 would split it.
+    """
+    lower = [(name.lower(), value.strip(b" \t")) for name, value in fields]
+    for name, value in lower:
+        if not _NAME(name) or not _VALUE(value):
+            raise ValueError(f"not a header field: {name!r}: {value!r}")
+    return encode([field for field in lower if field[0] not in _HOP_BY_HOP])
 
 
 STATUS: Final = tuple(encode([(b":status", b"%d" % status)]) for status in range(600))

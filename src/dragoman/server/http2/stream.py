@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..asgi import ClientDisconnectedError
-from .frames import DATA, END_STREAM, FRAME_HEAD, STATUS, Head, write_block
+from .frames import BODILESS, DATA, END_STREAM, FRAME_HEAD, STATUS, Head, write_block
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -19,7 +19,7 @@ class Stream:
     """One request and its response; ``receive`` and ``send`` are what the app is given."""
 
     __slots__ = (
-        "body_done", "chunks", "conn", "dead", "drain", "ended", "finished", "head", "head_only", "id", "left",
+        "bodiless", "body_done", "chunks", "conn", "dead", "drain", "ended", "finished", "head", "id", "left",
         "owed", "pending", "pending_size", "progress", "queued", "reader", "recv_window", "scope", "started",
         "tail", "task", "told", "trailers", "window",
     )  # fmt: skip
@@ -29,7 +29,7 @@ class Stream:
         self.id = stream_id
         self.scope: dict[str, Any] = {}
         self.task: asyncio.Task[None] | None = None
-        self.head_only = head.method == "HEAD"
+        self.bodiless = head.method == "HEAD"
         # what comes in
         self.chunks: list[bytes] = []
         self.left = head.length  # octets of body that content-length still promises; -1: it promised none
@@ -62,6 +62,7 @@ class Stream:
                 return {"type": "http.request", "body": body, "more_body": not self.ended}
             if self.finished:
                 break
+            self.progress = self.conn.loop.time()
             self.reader = self.conn.loop.create_future()
             await self.reader
         return {"type": "http.disconnect"}
@@ -74,7 +75,7 @@ class Stream:
         if kind == "http.response.body" and self.started and not self.body_done:
             self.body_done = not message.get("more_body", False)
             last = self.body_done and not self.trailers
-            data = b"" if self.head_only else message.get("body", b"")
+            data = b"" if self.bodiless else message.get("body", b"")
             size = len(data)
             if self.head is not None:
                 self.release_head(END_STREAM if last and not size else 0)
@@ -89,10 +90,12 @@ class Stream:
                 if last:
                     conn.finish(self)
         elif kind == "http.response.start" and not self.started:
+            status = message["status"]
+            block = write_block(tuple(map(tuple, message.get("headers", ()))))
+            self.head = STATUS[status] + conn.default_block() + block
             self.started = True
             self.trailers = message.get("trailers", False)
-            block = write_block(tuple(map(tuple, message.get("headers", ()))))
-            self.head = STATUS[message["status"]] + conn.default_block() + block
+            self.bodiless = self.bodiless or status in BODILESS
             conn.hold_head(self)
         elif kind == "http.response.trailers" and self.body_done and self.trailers and self.tail is None:
             block = write_block(tuple(map(tuple, message.get("headers", ()))))
@@ -132,6 +135,20 @@ class Stream:
             await self.drain
         if self.dead:
             raise ClientDisconnectedError("the client has left this stream")
+
+    @property
+    def starved(self) -> bool:
+        """Whether the app waits for more of the body."""
+        return self.reader is not None and not self.reader.done() and not self.ended
+
+    def arrive(self, data: bytes) -> None:
+        """More of the body. What comes in crumbs is put together: a crumb costs more memory than it has octets."""
+        chunks = self.chunks
+        if chunks and len(chunks[-1]) < 1024:
+            chunks[-1] += data
+        else:
+            chunks.append(data)
+        self.progress = self.conn.heard
 
     def take(self, size: int) -> memoryview:
         """At most ``size`` octets of what is pending."""

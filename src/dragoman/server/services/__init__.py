@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...faces import Face
-from ...protocol.descriptors import HEALTH_SERVICE
 from ...protocol.operations import GRPC_SERVICE
+from ...protocol.proto_files import HEALTH_SERVICE
 from .calls import Services
 
 __all__ = ["Services", "services_beside"]

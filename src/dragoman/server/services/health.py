@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 
-from ...protocol.descriptors import HEALTH_SERVICE
 from ...protocol.fields import table
+from ...protocol.proto_files import HEALTH_SERVICE
 from ...protocol.wire import WireFormat
 from .calls import Method, Requests, ShutDownError, StatusError
 

@@ -10,8 +10,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any
 
 from ...errors import GRPC_CODES
-from ...protocol.descriptors import REFLECTION_SERVICES, descriptor, files, needed, symbols
+from ...protocol.descriptors import descriptor, symbols
 from ...protocol.fields import table
+from ...protocol.proto_files import REFLECTION_SERVICES, files, needed
 from ...protocol.wire import WireFormat
 from .calls import Method, Requests
 
