@@ -64,6 +64,8 @@ class Role(enum.Enum):
     USER = "ROLE_USER"
     AGENT = "ROLE_AGENT"
 
+    __hash__ = object.__hash__  # as above
+
 
 class Part(Model, frozen=True, kw_only=True):
     """One piece of content: exactly one of ``text``, ``raw``, ``url``, ``data`` is set (1.0 §4.1).

@@ -59,7 +59,7 @@ def part(p: Any, r: Reading) -> Any:
     if type(p) is not dict:
         return p
     kind = p.pop("kind", None)
-    if len(p) == 1 and "text" in p:
+    if "text" in p and len(p) == 1:
         return p
     if type(p.get("file")) is dict:
         _file(p, r)
@@ -147,10 +147,11 @@ def message(m: Any, r: Reading) -> Any:
         m["parts"] = m.pop("content")
     parts = m.get("parts")
     if type(parts) is list:
-        m["parts"] = [part(p, r) for p in parts]
+        for p in parts:
+            part(p, r)
     role = m.get("role")
     if type(role) is str:
-        m["role"] = _named(role, ROLE_UP, r)
+        m["role"] = _named(role, ROLE_UP, r) if r.modern else ROLE_UP.get(role, role)
     meta = m.get("metadata")
     if type(meta) is dict and REFERENCES in meta:
         m.setdefault("referenceTaskIds", _take(m, REFERENCES))
@@ -206,7 +207,8 @@ def _timestamp(s: dict[str, Any], r: Reading) -> None:
 def artifact(a: Any, r: Reading) -> Any:
     """An artifact: its parts."""
     if type(a) is dict and type(a.get("parts")) is list:
-        a["parts"] = [part(p, r) for p in a["parts"]]
+        for p in a["parts"]:
+            part(p, r)
     return a
 
 
@@ -223,7 +225,8 @@ def task(t: Any, r: Reading) -> Any:
     if type(t.get("artifacts")) is list:
         t["artifacts"] = [artifact(a, r) for a in t["artifacts"]]
     if type(t.get("history")) is list:
-        t["history"] = [message(m, r) for m in t["history"]]
+        for m in t["history"]:
+            message(m, r)
     return t
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from ..model import Operation
+from ..model import SEND_MESSAGE, Operation
 from ..protocol.operations import Version
-from . import legacy
+from . import checks, legacy, plain
 from .base import Dialect, Notes
 from .down import Writing
-from .reading import call_tree, tree
+from .reading import Unreadable, call_tree, refuse, tree
 from .up import Reading
 
 _encode = msgspec.json.Encoder().encode
@@ -34,6 +34,13 @@ class KindDialect:
 
     def load_request(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
         """Read a caller's message. Raises ``JSONParseError``, ``InvalidParamsError``."""
+        if op is SEND_MESSAGE and self.blocking_default:
+            request = plain.send(body)
+            if request is not None:
+                try:
+                    return checks.request(op.name, request)
+                except Unreadable as error:
+                    raise refuse(error) from error
         return legacy.load_request(op, body, call_tree, self._reading(notes))
 
     def dump_request(self, op: Operation[Any, Any], request: Any, notes: Notes | None = None) -> bytes:
@@ -42,7 +49,8 @@ class KindDialect:
 
     def load_reply(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
         """Read an agent's message. Raises ``PeerError``."""
-        return legacy.load_reply(op, body, tree, self._reading(notes))
+        reply = plain.reply(op.name, body)
+        return legacy.load_reply(op, body, tree, self._reading(notes)) if reply is None else reply
 
     def dump_reply(self, op: Operation[Any, Any], reply: Any, notes: Notes | None = None) -> bytes:
         """Write a message to a caller."""

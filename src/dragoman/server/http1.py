@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 _STATUS = {one.value: f"HTTP/1.1 {one.value} {one.phrase}\r\n".encode() for one in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BODILESS = frozenset({204, 304})
+_VERSIONS = ("1.1", "1.0")
 _FRAMING = (b"content-length", b"transfer-encoding")
 _READ_AHEAD = 1 << 20  # octets of a request's body held before reading pauses
 _CRUMB = 1_024  # octets of a body below which pieces are put together: an object costs more memory than it has
@@ -133,9 +134,7 @@ class Request:
         self._head = [lines]
         if self.expects and not self.complete:  # whether its body comes is now open, so nothing can follow it
             self.closes = True
-        if not sized:
-            self._chunked = self.scope["http_version"] == "1.1"
-            self.closes = self.closes or not self._chunked
+        self._chunked = not sized
 
     def _send_body(self, body: bytes, more: bool) -> None:
         if self._bodiless:
@@ -148,7 +147,9 @@ class Request:
                 self._chunked = False
                 head += (b"content-length: ", b"%d" % len(body), b"\r\n")
             elif self._chunked:
-                head.append(b"transfer-encoding: chunked\r\n")
+                self._chunked = self.scope["http_version"] == "1.1"  # or else the connection's end is the body's
+                if self._chunked:
+                    head.append(b"transfer-encoding: chunked\r\n")
             if self.closes or self._conn.draining:
                 head.append(b"connection: close\r\n")
             head.append(b"\r\n")
@@ -300,11 +301,15 @@ class Http1Protocol(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         self._url += url
+        if not self._head_size:  # it came with the request before
+            self._head_size = len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
             return  # a trailer: nothing in it is wanted
         name = name.lower()
+        if value[-1:] <= b" ":  # llhttp leaves what follows it
+            value = value.rstrip(b" \t")
         self._headers.append((name, value))
         if name == b"host":
             self._hosts += 1
@@ -319,6 +324,8 @@ class Http1Protocol(asyncio.Protocol):
         if self._head_size > self.host.limits.head_size and self._measured() > self.host.limits.head_size:
             self._fault(431)
         version = self._parser.get_http_version()
+        if version not in _VERSIONS:
+            self._fault(505)
         if self._hosts != 1 and (self._hosts or version == "1.1"):  # RFC 9112 §3.2
             self._fault(400)
         if self.closing or self.draining or self._refusal:
@@ -443,7 +450,7 @@ class Http1Protocol(asyncio.Protocol):
         """What comes in is no request: refuse it, after the answers to those before it."""
         if self._current is None or self._current is self._reading:
             self._refuse(status)
-        else:
+        elif not self._refusal:
             if self._reading is not None:
                 self._waiting.pop()
             self._reading, self._refusal = None, status

@@ -29,6 +29,7 @@ from .frames import (
     COMPRESSION_ERROR,
     CONTINUATION,
     DATA,
+    DEFAULT_WINDOW,
     END_HEADERS,
     END_STREAM,
     ENHANCE_YOUR_CALM,
@@ -95,15 +96,15 @@ class Http2Protocol(asyncio.Protocol):
         self.heads: dict[bytes, Head] = {}
         self.heads_of = 0
         self.block: list[Any] | None = None  # [stream, flags, octets so far] of a block that CONTINUATION goes on with
-        self.recv_window = limits.connection_window
+        self.recv_window = max(limits.connection_window, DEFAULT_WINDOW)
         self.owed = 0
         self.last_id = 0
         self.heard = self.block_since = loop.time()
         self.pinged = False
         self.resets = 0.0
         # writing
-        self.window = 65_535
-        self.peer_stream_window = 65_535
+        self.window = DEFAULT_WINDOW
+        self.peer_stream_window = DEFAULT_WINDOW
         self.peer_frame_size = 16_384
         self.out: list[bytes | memoryview] = []
         self.out_size = 0
@@ -136,7 +137,8 @@ class Http2Protocol(asyncio.Protocol):
         limits = self.limits
         settings = ((3, limits.max_streams), (4, limits.stream_window), (6, limits.head_size))
         self._frame(SETTINGS, 0, 0, b"".join(SETTING.pack(*pair) for pair in settings))
-        self._frame(WINDOW_UPDATE, 0, 0, UINT32.pack(limits.connection_window - 65_535))
+        if limits.connection_window > DEFAULT_WINDOW:
+            self._frame(WINDOW_UPDATE, 0, 0, UINT32.pack(limits.connection_window - DEFAULT_WINDOW))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True

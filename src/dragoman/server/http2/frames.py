@@ -22,6 +22,7 @@ NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, FLOW_CONTROL_ERROR, SETTINGS_TIMEOUT =
 STREAM_CLOSED, FRAME_SIZE_ERROR, REFUSED_STREAM, CANCEL, COMPRESSION_ERROR = range(5, 10)
 ENHANCE_YOUR_CALM = 11
 MAX_WINDOW = 2**31 - 1
+DEFAULT_WINDOW = 65_535  # both ways, until something else is said; a connection's is never less
 BODILESS = frozenset((204, 304))  # statuses of responses that have none
 FRAME_SIZE = 16_384  # what we accept: the default, so no setting has to say it
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+").fullmatch
