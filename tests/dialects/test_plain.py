@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.dialects import legacy, plain
 from dragoman.dialects.base import Notes
+from dragoman.dialects.losses import REFERENCES
 from dragoman.dialects.reading import call_tree, tree
 from dragoman.dialects.up import Reading
 from dragoman.model import CANCEL_TASK, GET_TASK, SEND_MESSAGE, Operation
@@ -97,7 +98,7 @@ def test_what_is_not_plain_is_left_to_the_long_way(change: dict[str, Any]) -> No
 
 
 def test_reference_ids_that_metadata_carries_are_left_to_the_long_way() -> None:
-    message = {**MESSAGE, "metadata": {plain.REFERENCES: ["r"]}}
+    message = {**MESSAGE, "metadata": {REFERENCES: ["r"]}}
     assert plain.reply("SendMessage", written(message)) is None
     assert plain.send(written({"message": message})) is None
 
