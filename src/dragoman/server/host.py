@@ -222,10 +222,10 @@ async def serve(
 
 def _listen(host: str, port: int, backlog: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if not 0 <= port <= 65_535:
+        raise ConfigError(f"Cannot listen on {host} port {port}: a port is 0 to 65535")
     try:
         return socket.create_server((host, port), family=family, backlog=backlog)
-    except OverflowError as error:
-        raise ConfigError(f"Cannot listen on {host} port {port}: {error}") from None
     except OSError as error:
         hint = "; port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
         number = error.errno or 0  # negative: of the name service, which has its own texts

@@ -14,6 +14,7 @@ from typing import Any
 import h2.config
 import h2.connection
 import h2.events
+import h2.settings
 
 from dragoman.server.asgi import App, Message, Receive, Scope, Send
 from dragoman.server.host import Limits, Server
@@ -40,7 +41,9 @@ async def read_all(receive: Receive) -> bytes:
     return body
 
 
-async def respond(send: Send, body: bytes = b"", status: int = 200, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+async def respond(
+    send: Send, body: bytes = b"", status: int = 200, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
     """One head, one body."""
     await send({"type": "http.response.start", "status": status, "headers": list(headers)})
     await send({"type": "http.response.body", "body": body})
@@ -111,7 +114,11 @@ async def connected(
     sock.setblocking(False)
     if receive_buffer:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", server.port))
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", server.port))
+    except OSError:
+        sock.close()
+        raise
     name = "localhost" if context else None
     reader, writer = await asyncio.open_connection(sock=sock, ssl=context, server_hostname=name)
     try:
@@ -182,7 +189,11 @@ class Peer:
         self.raw.send(self.h2.data_to_send())
 
     def ask(
-        self, body: bytes | None = b"", path: bytes = b"/", method: bytes = b"POST", headers: Iterable[tuple[bytes, bytes]] = ()
+        self,
+        body: bytes | None = b"",
+        path: bytes = b"/",
+        method: bytes = b"POST",
+        headers: Iterable[tuple[bytes, bytes]] = (),
     ) -> int:
         """A request; with ``body`` None it is left open. The stream's id."""
         stream_id = self.h2.get_next_available_stream_id()
@@ -252,7 +263,9 @@ async def peer(server: Server, *, window: int = 0, context: ssl.SSLContext | Non
     async with connected(server, context) as raw:
         client = Peer(raw)
         if window:
-            client.h2.update_settings({4: window})
+            client.h2.local_settings = h2.settings.Settings(
+                client=True, initial_values={h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: window}
+            )
         client.h2.initiate_connection()
         client.flush()
         await client.until(lambda: client.settled)
@@ -270,21 +283,32 @@ class MemoryTransport(asyncio.Transport):
         self.written = b""
         self.reading = True
         self.closed = False
+        self._changed = asyncio.Event()
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Until a call on this transport made ``done()`` true."""
+        async with asyncio.timeout(LIMIT):
+            while not done():
+                self._changed.clear()
+                await self._changed.wait()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data
+        self._changed.set()
 
     def pause_reading(self) -> None:
         self.reading = False
+        self._changed.set()
 
     def resume_reading(self) -> None:
         self.reading = True
+        self._changed.set()
 
     def can_write_eof(self) -> bool:
         return True
 
     def write_eof(self) -> None:
-        pass
+        self._changed.set()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
@@ -294,6 +318,8 @@ class MemoryTransport(asyncio.Transport):
 
     def close(self) -> None:
         self.closed = True
+        self._changed.set()
 
     def abort(self) -> None:
         self.closed = True
+        self._changed.set()

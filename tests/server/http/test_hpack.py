@@ -95,8 +95,8 @@ BROKEN = {
     "a string longer than the block": "007f8001",
     "a table larger than offered": "3fe21f",
     "a table size after a field": "8220",
-    "the end mark in a text": "000184ffffffff00",
-    "padding of eight bits": "00826fff0161",
+    "the end mark in a text": "00016184ffffffff",
+    "padding of eight bits": "000161823fff",
     "padding that is not all ones": "00811800",
 }
 
@@ -159,7 +159,7 @@ def some_fields(chance: random.Random) -> Fields:
     ]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_what_hpack_writes_is_read(seed: int) -> None:
     chance, encoder, decoder = random.Random(seed), hpack.Encoder(), Decoder(1 << 20)
     for _ in range(150):
@@ -170,7 +170,7 @@ def test_what_hpack_writes_is_read(seed: int) -> None:
         assert decoder.decode(encoder.encode(marked, huffman=chance.random() < 0.7)) == fields
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_what_is_written_is_read_by_hpack_and_by_us(seed: int) -> None:
     chance, theirs, ours = random.Random(seed), hpack.Decoder(1 << 20), Decoder(1 << 20)
     for _ in range(150):
@@ -179,7 +179,7 @@ def test_what_is_written_is_read_by_hpack_and_by_us(seed: int) -> None:
         assert [tuple(field) for field in theirs.decode(block, raw=True)] == fields == ours.decode(block)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_damaged_blocks_are_read_as_hpack_reads_them_or_refused(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(400):
@@ -195,7 +195,7 @@ def test_damaged_blocks_are_read_as_hpack_reads_them_or_refused(seed: int) -> No
         assert [tuple(field) for field in theirs.decode(bytes(block), raw=True)] == ours
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_noise_never_raises_anything_else(seed: int) -> None:
     chance, refused = random.Random(seed), 0
     decoder = Decoder(ROOM)
