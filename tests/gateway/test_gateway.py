@@ -277,9 +277,15 @@ FAULTS: list[tuple[str, Callable[[], Reply], str]] = [
 NEAR = [JSONRPC, REST, OLD, Face("GRPC", "1.0"), Face("GRPC", "0.3")]
 
 
+#: A fault that is a wait is waited for briefly; no other may depend on how busy the machine is.
+IMPATIENT = Timeouts(connect=20, reply=0.5, silence=0.5)
+PATIENT = Timeouts(connect=20, reply=20, silence=20)
+
+
 @pytest.fixture
-async def client(peer: Peer) -> AsyncIterator[Client]:
-    async with await client_of_peer(peer, JSONRPC, timeouts=Timeouts(connect=1, reply=0.15, silence=0.15)) as made:
+async def client(peer: Peer, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    timeouts = IMPATIENT if request.node.callspec.params["play"]().hold else PATIENT
+    async with await client_of_peer(peer, JSONRPC, timeouts=timeouts) as made:
         yield made
 
 
