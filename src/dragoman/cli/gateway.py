@@ -1,18 +1,34 @@
-"""``dragoman gateway``: any A2A client to any A2A agent."""
+"""``dragoman gateway``: any A2A client to any A2A agent, or to many; ``dragoman gateway check``: what it would do."""
 
 from __future__ import annotations
 
-from ..client.connect import connect
-from ..faces import Face
-from ..gateway.gateway import Gateway
-from .hosting import Serving, host, make_app
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from cyclopts import App
+from msgspec.structs import replace
+
+from ..errors import ConfigError, DragomanError
+from ..gateway.agents import Agent
+from ..gateway.catalogue import card_url
+from ..gateway.checks import complaints
+from ..gateway.config import Config, FilePath, Secret, Upstream, UpstreamTls, completed
+from ..gateway.plan import Planned, plan
+from ..gateway.reading import load
+from ..gateway.switchboard import Switchboard
+from .hosting import Serving, host, host_until_stopped
+from .merging import merged, server_of, unsaid
 from .options import Calling, run_async
-from .output import say
+from .output import print_json, print_table, say
+
+app = App(name="gateway", version_flags=())
 
 
+@app.default
 def gateway(
-    url: str,
-    *,
+    *url: str,
+    config: Path | None = None,
     upstream: str = "",
     serving: Serving = Serving(),  # noqa: B008 - immutable
     calling: Calling = Calling(),  # noqa: B008 - immutable
@@ -20,14 +36,17 @@ def gateway(
     strict: bool = False,
     upstream_base64_files: bool = False,
 ) -> None:
-    """Stand in front of an A2A agent, so that any A2A client can talk to it.
+    """Stand in front of A2A agents, so that any A2A client can talk to them.
 
     Example: `dragoman gateway https://agent.example --upstream 0.3/JSONRPC`
 
     Parameters
     ----------
     url
-        The agent's base URL, or the URL of its card.
+        The agent's base URL, or the URL of its card. With several, each is served under a path of its own, /NAME;
+        write NAME=URL to choose the name.
+    config
+        A TOML file that says all of this per agent, and more; see docs/gateway.md.
     upstream
         The agent's face to call, such as 0.3/JSONRPC; else the best one of its card.
     forward
@@ -38,23 +57,167 @@ def gateway(
         The agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON.
     """
     serving.check()
-    wanted = Face.parse(upstream) if upstream else None
-
-    async def main() -> None:
-        client = await connect(
-            url,
-            version=wanted.version if wanted else None,
-            binding=wanted.binding if wanted else None,
-            headers=calling.headers,
-            tls=calling.tls,
-            base64_files=upstream_base64_files,
-            on_note=lambda note: say(f"note: {note}", style="yellow"),
+    if config is None:
+        pattern = Upstream(
+            url="",
+            face=upstream,
+            versions=serving.versions,
+            bindings=serving.bindings,
+            forward=forward,
+            headers={name: Secret(value) for name, value in calling.headers.items()},
+            tls=_tls(calling),
+            base64_files=serving.base64_files,
+            upstream_base64_files=upstream_base64_files,
+            strict=strict,
         )
-        async with client:
-            service = Gateway(client, forwarded=forward)
-            app = make_app(service, service.card, serving, lenient=not strict)
-            title = f"{client.card.name} ({client.face} at {client.interface.url}) on every face"
-            extra = {"upstream": {"face": str(client.face), "url": client.interface.url}}
-            await host(app, serving, title=title, extra=extra)
+        found = _of_urls(url, pattern, serving)
+        run_async(_one(found, serving) if len(url) == 1 else _many(found, serving))
+        return
+    if url:
+        raise ConfigError("Give the agents in the file or on the command line, not both")
+    unsaid(serving, calling, upstream, forward, strict, upstream_base64_files)
+    found = load(config)
+    serving = merged(found.server, serving)
+    serving.check()
+    run_async(_many(Config(upstream=found.upstream, server=server_of(serving, found.server)), serving))
 
-    run_async(main())
+
+@app.command
+def check(*url: str, config: Path | None = None, json: bool = False) -> int:
+    """Validate a configuration, fetch the agents' cards, and print the plan: which face is called, why, served where.
+
+    Example: `dragoman gateway check --config gateway.toml`
+
+    Parameters
+    ----------
+    url
+        Agents as for the gateway itself, instead of a file.
+    config
+        The gateway's TOML file.
+    json
+        Print the plan as one JSON line.
+    """
+    if (config is None) == (not url):
+        raise ConfigError("Give one of --config FILE and the URLs of agents")
+    found = load(config) if config else _of_urls(url, Upstream(url=""), Serving())
+    server = found.server
+    base = server.public_url.rstrip("/") or f"{'https' if server.tls else 'http'}://{server.host}:{server.port}"
+    lines, errors = run_async(_checked(found, base))
+    if json:
+        print_json({"agents": lines})
+    else:
+        _show(lines)
+        _remark(lines)
+    return _exit_code(errors)
+
+
+def _of_urls(urls: tuple[str, ...], pattern: Upstream, serving: Serving) -> Config:
+    """A configuration of the command line. Raises ``ConfigError``."""
+    if not urls:
+        raise ConfigError("Which agent? Give its URL, or a file with --config")
+    if len(urls) > 1 and (pattern.headers or pattern.tls.cert):
+        raise ConfigError("Credentials would go to every agent: give them per agent in a file, with --config")
+    named = [_named(text) for text in urls]
+    several = tuple(replace(pattern, name=name, url=url) for name, url in named)
+    config = completed(Config(upstream=several, server=server_of(serving)))
+    wrong = complaints(config)
+    if wrong:
+        raise ConfigError("; ".join(dict.fromkeys(f"{path[-1]}: {text}" for path, text in wrong)))
+    return config
+
+
+def _named(text: str) -> tuple[str, str]:
+    """``NAME=URL`` or a URL alone."""
+    name, equals, url = text.partition("=")
+    return (name, url) if equals and "://" in url and "://" not in name else ("", text)
+
+
+def _tls(calling: Calling) -> UpstreamTls:
+    tls = calling.tls
+    ca, cert, key = (FilePath(str(one)) if one else None for one in (tls.ca, tls.cert, tls.key))
+    return UpstreamTls(ca=ca, cert=cert, key=key)
+
+
+def _note(text: str) -> None:
+    say(f"note: {text}", style="yellow")
+
+
+async def _one(config: Config, serving: Serving) -> None:
+    """The gateway of one URL: it must answer now."""
+    agent = Agent(config.upstream[0], config.server, tell=_note)
+    try:
+        await agent.reach()
+        client = agent.client
+        assert client is not None  # it was reached
+        title = f"{client.card.name} ({client.face} at {client.interface.url}) on every face"
+        extra = {"upstream": {"face": str(client.face), "url": client.interface.url}}
+        await host(agent.app, serving, title=title, extra=extra)
+    finally:
+        await agent.aclose()
+
+
+async def _many(config: Config, serving: Serving) -> None:
+    """The gateway of several: those that answer are served, the others are tried again."""
+    async with Switchboard(config, tell=_note) as board:
+        beside = {agent.config.port: agent for agent in board.agents if agent.config.port}
+        await host_until_stopped(board, serving, lambda url: _announce(board, url, as_json=serving.json), beside)
+
+
+def _announce(board: Switchboard, url: str, *, as_json: bool) -> None:
+    base = board.public_url.rstrip("/") or url
+    if as_json:
+        print_json({"url": url, "agents": [_line(agent, base) for agent in board.agents]})
+        return
+    _show([plan(agent, base) for agent in board.agents])
+    say(f"Catalogue: {base}/   Stop: Ctrl-C")
+
+
+def _line(agent: Agent, base: str) -> dict[str, Any]:
+    planned = plan(agent, base)
+    upstream = {"face": planned.face, "url": planned.calls} if planned.face else {"url": planned.url}
+    return {
+        "name": planned.name,
+        "path": planned.path,
+        "card": card_url(agent, base),
+        "upstream": {**upstream, "error": planned.error} if planned.error else upstream,
+        "interfaces": planned.interfaces,
+    }
+
+
+async def _checked(config: Config, base: str) -> tuple[list[Planned], list[DragomanError]]:
+    agents = [Agent(one, config.server, tell=lambda said: None) for one in config.upstream]
+    try:
+        found = await asyncio.gather(*(agent.reach() for agent in agents), return_exceptions=True)
+        for one in found:
+            if one is not None and not isinstance(one, DragomanError):
+                raise one
+        return [plan(agent, base) for agent in agents], [one for one in found if isinstance(one, DragomanError)]
+    finally:
+        await asyncio.gather(*(agent.aclose() for agent in agents))
+
+
+def _exit_code(errors: list[DragomanError]) -> int:
+    """That of the failures if they are of one kind, else that of findings."""
+    from .main import EXIT_CODES, FINDINGS, OK
+
+    codes = {next(code for kind, code in EXIT_CODES if isinstance(error, kind)) for error in errors}
+    return codes.pop() if len(codes) == 1 else FINDINGS if codes else OK
+
+
+def _show(lines: list[Planned]) -> None:
+    columns = ("agent", "path", "gRPC by", "face called", "at", "why", "served")
+    print_table("Plan", columns, [_row(line) for line in lines])
+
+
+def _remark(lines: list[Planned]) -> None:
+    for line in lines:
+        for note in line.notes:
+            say(f"note: {line.name}: {note}", style="yellow")
+        if line.error:
+            say(f"{line.name}: {line.error}", style="red")
+
+
+def _row(line: Planned) -> tuple[str, ...]:
+    served = ", ".join(f"{one.protocol_version}/{one.protocol_binding}" for one in line.interfaces)
+    called = line.face or "unavailable"
+    return line.name, line.path, line.grpc or "-", called, line.calls or line.url, line.why or "-", served

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from types import MappingProxyType
+from typing import Annotated, Any, Protocol
 
 from cyclopts import Parameter
 
@@ -15,6 +18,7 @@ from ..errors import ConfigError
 from ..faces import Face, rows
 from ..model import AgentCard
 from ..server.app import A2AApp
+from ..server.asgi import App, Receive, Scope, Send
 from ..server.host import TlsFiles, serve
 from ..service import A2AService
 from .options import chosen_faces
@@ -120,16 +124,39 @@ def make_app(service: A2AService, card: AgentCard, serving: Serving, *, lenient:
     )
 
 
+class Closing(Protocol):
+    """An ASGI app that can end its streams properly."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
 async def host(app: A2AApp, serving: Serving, *, title: str, extra: dict[str, Any]) -> None:
     """Serve ``app`` where ``serving`` says until SIGINT or SIGTERM, then end its streams properly."""
+    await host_until_stopped(
+        app, serving, lambda url: announce(app, url, as_json=serving.json, title=title, extra=extra)
+    )
+
+
+async def host_until_stopped(
+    app: Closing, serving: Serving, started: Callable[[str], None], beside: Mapping[int, App] = MappingProxyType({})
+) -> None:
+    """As :func:`host`; ``started`` is told our URL. ``beside``: by port, what is served there alone on the same host.
+
+    ``app.aclose()`` ends the streams of those too.
+    """
     gc.freeze()  # what the imports made is here to stay
     gc.set_threshold(*_GC_THRESHOLDS)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with serve(app, host=serving.host, port=serving.port, tls=serving.tls) as server:
-        announce(app, server.url, as_json=serving.json, title=title, extra=extra)
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serve(app, host=serving.host, port=serving.port, tls=serving.tls))
+        for port, other in beside.items():
+            await stack.enter_async_context(serve(other, host=serving.host, port=port, tls=serving.tls))
+        started(server.url)
         await stop.wait()
         say("Stopping: streams are ended, calls in progress get their answers")
         await app.aclose()

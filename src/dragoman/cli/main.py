@@ -45,7 +45,8 @@ app = App(
     A2A client can reach it.""",
     version=lambda: version("dragoman"),
 )
-for _name in ("gateway", "serve", "call", "card", "convert"):
+app.command("dragoman.cli.gateway:app", name="gateway")  # has commands of its own
+for _name in ("serve", "call", "card", "convert"):
     app.command(f"dragoman.cli.{_name}:{_name}", name=_name, version_flags=())
 
 

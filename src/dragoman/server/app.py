@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import parse_qs
@@ -42,7 +42,7 @@ from .asgi import (
 )
 from .exchange import Desk, Exchange, Route
 from .origin import base_url, checked_url, trusted_networks
-from .published import CARD_PATHS, PublishedCard
+from .published import CARD_PATHS, PublishedCard, grpc_target
 from .services import services_beside
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,8 @@ class A2AApp:
     ``card``: what is published; its interfaces are replaced by ours. ``faces``: those served, in the order of the
     card. ``public_url``: where callers reach us, if it cannot be told from their requests. ``trusted_proxies``:
     addresses or networks whose forwarding headers count. ``lenient``: see the rules above. ``health`` and
-    ``reflection``: answer those gRPC services too. Use it as ASGI app, mounted or not; it needs no lifespan, and ends
+    ``reflection``: answer those gRPC services too. ``grpc_at``: from our base URL to the ``host:port`` of gRPC, where
+    that is another than the URL's. Use it as ASGI app, mounted or not; it needs no lifespan, and ends
     its streams properly on a lifespan shutdown or :meth:`aclose`.
     """
 
@@ -94,9 +95,10 @@ class A2AApp:
         rows: Mapping[Face, FaceRow] = FACES,
         health: bool = False,
         reflection: bool = False,
+        grpc_at: Callable[[str], str] = grpc_target,
     ) -> None:
         self.faces = tuple(faces)
-        self.published = PublishedCard(card, self.faces)
+        self.published = PublishedCard(card, self.faces, grpc_at)
         extensions = card.capabilities.extensions
         self.desk = Desk(
             service,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,11 +26,27 @@ _SHAPES: dict[str, CardShape] = {"1": "1.0", "0": "0.3"}  # by the major number 
 _CACHED_BASES = 64  # the host is the caller's to choose, so what is kept per host is bounded
 
 
-def with_interfaces(card: AgentCard, faces: Iterable[Face], base: str, tenant: str = "") -> AgentCard:
-    """The card with one interface per face, all at ``base`` (a URL without trailing slash), in the order given."""
+def grpc_target(base: str) -> str:
+    """gRPC has no paths and no scheme: ``host:port`` (unreleased 1.0.2; every SDK takes it)."""
+    parts = urlsplit(base)
+    return parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
+
+
+def with_interfaces(
+    card: AgentCard,
+    faces: Iterable[Face],
+    base: str,
+    tenant: str = "",
+    *,
+    grpc_at: Callable[[str], str] = grpc_target,
+) -> AgentCard:
+    """The card with one interface per face, all at ``base`` (a URL without trailing slash), in the order given.
+
+    ``grpc_at``: from ``base`` to the ``host:port`` of gRPC.
+    """
     interfaces = tuple(
         AgentInterface(
-            url=_grpc_target(base) if face.binding == "GRPC" else base + ("/" if face.binding == "JSONRPC" else ""),
+            url=grpc_at(base) if face.binding == "GRPC" else base + ("/" if face.binding == "JSONRPC" else ""),
             protocol_binding=face.binding,
             protocol_version=face.version,
             tenant=tenant,
@@ -40,18 +56,13 @@ def with_interfaces(card: AgentCard, faces: Iterable[Face], base: str, tenant: s
     return msgspec.structs.replace(card, supported_interfaces=interfaces)
 
 
-def _grpc_target(base: str) -> str:
-    """gRPC has no paths and no scheme: ``host:port`` (unreleased 1.0.2; every SDK takes it)."""
-    parts = urlsplit(base)
-    return parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
-
-
 class PublishedCard:
     """Answers requests for the public card from a cache of finished bytes."""
 
-    def __init__(self, card: AgentCard, faces: tuple[Face, ...]) -> None:
+    def __init__(self, card: AgentCard, faces: tuple[Face, ...], grpc_at: Callable[[str], str] = grpc_target) -> None:
         self._card = card
         self._faces = faces
+        self._grpc_at = grpc_at
         self._versions = {face.version for face in faces}
         self._cache: OrderedDict[tuple[str, CardShape], tuple[bytes, bytes]] = OrderedDict()
 
@@ -66,7 +77,7 @@ class PublishedCard:
 
     def rewritten(self, card: AgentCard, base: str) -> AgentCard:
         """Another card of this agent (the extended one) with our interfaces; its signatures no longer hold."""
-        return msgspec.structs.replace(with_interfaces(card, self._faces, base), signatures=())
+        return msgspec.structs.replace(with_interfaces(card, self._faces, base, grpc_at=self._grpc_at), signatures=())
 
     def respond(self, method: str, headers: Headers, base: str) -> HttpResponse:
         """Answer GET or HEAD of the card; 405 for the rest, 304 when the caller has it already."""

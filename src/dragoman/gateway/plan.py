@@ -1,0 +1,98 @@
+"""The effective plan: per upstream, which face is called and why, and where it is served.
+
+It is made of what is known at the moment: a failover or a late answer changes the next one.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..faces import Candidate, Face, interfaces
+from ..model import AgentCard, AgentInterface
+from .agents import Agent
+from .config import Upstream
+
+
+class PlannedInterface(msgspec.Struct, frozen=True, rename="camel"):
+    """An interface that callers get, as a card names it."""
+
+    protocol_binding: str
+    protocol_version: str
+    url: str
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One upstream of the plan. ``face``, ``calls`` and ``why`` are empty while it cannot be reached; then ``error``
+    says what happened. ``others``: faces of its card that could be called too. ``grpc``: how gRPC finds it."""
+
+    name: str
+    url: str
+    path: str
+    face: str = ""
+    calls: str = ""
+    why: str = ""
+    others: tuple[str, ...] = ()
+    grpc: str = ""
+    interfaces: tuple[PlannedInterface, ...]
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+
+def plan(agent: Agent, base: str) -> Planned:
+    """The plan of one upstream, for a caller who reaches the gateway at ``base`` (no trailing slash)."""
+    config, client = agent.config, agent.client
+    common = Planned(
+        name=config.name,
+        url=config.url,
+        path=config.path,
+        grpc=grpc_place(config),
+        interfaces=served(agent, base),
+        notes=tuple(agent.notes),
+    )
+    if client is None:
+        return msgspec.structs.replace(common, error=str(agent.error) if agent.error else "has not answered yet")
+    return msgspec.structs.replace(
+        common,
+        face=str(client.face),
+        calls=client.interface.url,
+        why=why(client.card, client.face, pinned=config.pin is not None),
+        others=tuple(str(one.face) for one in interfaces(client.card) if one.face != client.face),
+    )
+
+
+def served(agent: Agent, base: str) -> tuple[PlannedInterface, ...]:
+    """The interfaces that its card lists for a caller who reaches the gateway at ``base``."""
+    path = "" if agent.config.path == "/" else agent.config.path
+    card = agent.app.published.at((agent.app.public_url or base + path).rstrip("/"))
+    return tuple(map(_interface, card.supported_interfaces))
+
+
+def _interface(one: AgentInterface) -> PlannedInterface:
+    return PlannedInterface(one.protocol_binding, one.protocol_version, one.url)
+
+
+def grpc_place(config: Upstream) -> str:
+    """How gRPC calls find an upstream, in words; empty if it is not served over gRPC."""
+    if not any(face.binding == "GRPC" for face in config.faces):
+        return ""
+    told = [f"host {config.authority}"] if config.authority else []
+    told += [f"port {config.port}"] if config.port else []
+    return ", ".join(told) or "every other host"
+
+
+def why(card: AgentCard, chosen: Face, *, pinned: bool) -> str:
+    """Why ``chosen`` is called, of all the faces of ``card`` (rules: :func:`dragoman.faces.interfaces`)."""
+    if pinned:
+        return "the configuration says so"
+    ordered = interfaces(card)
+    if len({one.face for one in ordered}) == 1:
+        return "its card lists no other"
+    if ordered[0].face != chosen:
+        return "those before it in the card cannot be called"
+    return "the first of its card" if _listed_first(card, ordered) == chosen else "newer than the first of its card"
+
+
+def _listed_first(card: AgentCard, ordered: tuple[Candidate, ...]) -> Face:
+    """The face of the entry that the card lists first, of those that can be called."""
+    callable_ones = {id(one.interface): one.face for one in ordered}
+    return next(callable_ones[id(one)] for one in card.supported_interfaces if id(one) in callable_ones)
