@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -126,7 +127,8 @@ async def main(once: bool) -> int:
 def explain(gateways: list[dict[str, Any]]) -> None:
     """What to try while the demo is up."""
     old, new = (gateway["url"] for gateway in gateways)
-    say("\nStill running. Try, in another terminal:")
+    command = shlex.join([sys.executable, "-m", "dragoman"])
+    say(f"\nStill running. Try, in another terminal, with dragoman standing for {command}:")
     say(f"  dragoman call {old} 'slow 20' --version 1.0 --stream     a 0.3 agent, called in 1.0")
     say(f"  dragoman call {new} 'file' --version 0.3 --binding GRPC  a 1.0 agent, called in 0.3")
     say(f"  dragoman card {old}                                      the card that the gateway publishes")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from .errors import ConfigError
 
-try:
-    from .cli.main import main
-except ImportError as error:  # the core install has no command line
-    raise SystemExit(
-        f"{ConfigError(f'The command line needs an extra: pip install dragoman[all] ({error.name})')}"
-    ) from None
+def main() -> None:
+    """Run the command line, or say which extra it needs: the core install has none."""
+    try:
+        from .cli.main import main as run
+    except ImportError as error:
+        raise SystemExit(f"The dragoman command needs {error.name}: pip install 'dragoman[all]'") from None
+    run()
+
 
 if __name__ == "__main__":
     main()

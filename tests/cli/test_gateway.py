@@ -64,7 +64,7 @@ def test_each_of_several_is_called_by_its_path(several: Process, capsys: Capture
 
 
 def test_an_agent_that_is_away_is_said_to_be(several: Process, capsys: Capture) -> None:
-    assert main.run(["card", several.url + "/gone"]) == main.PROTOCOL
+    assert main.run(["card", several.url + "/gone"]) == main.UNREACHABLE
     assert "503" in capsys.readouterr().err
 
 

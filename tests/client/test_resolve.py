@@ -120,6 +120,14 @@ def closed_port() -> int:
     return port
 
 
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+async def test_an_agent_that_is_away_is_not_looked_for_elsewhere(peer: Peer, status: int) -> None:
+    peer.plays(reply("", "", status))
+    with pytest.raises(errors.TransportError, match=f"HTTP {status}"):
+        await resolve(peer.url + "/billing")
+    assert len(peer.asked) == 1
+
+
 async def test_nobody_there_is_a_transport_error_that_was_not_sent() -> None:
     with pytest.raises(errors.TransportError, match="Cannot connect") as caught:
         await resolve(f"http://127.0.0.1:{closed_port()}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Literal
@@ -81,16 +82,23 @@ def load_agent(target: str) -> Agent:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ConfigError(f"There is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None  # the suffix is .py
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses and pickles of the file look themselves up there
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(path.resolve().parent))  # it may import its neighbours, as under `python FILE`
+    return _import(path.stem, str(path))
 
 
 def _load_module(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    return _import(name, name)
+
+
+def _import(name: str, shown: str) -> ModuleType:
+    """Import the user's module; what is wrong in it is the user's to mend, and told without our own frames."""
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"There is no module {error.name!r}") from None
+    except Exception as error:
+        where = next((f", line {frame.lineno}" for frame in _frames(error) if frame.filename.endswith(shown)), "")
+        raise ConfigError(f"{shown} cannot be loaded{where}: {type(error).__name__}: {error}") from None
+
+
+def _frames(error: Exception) -> Iterator[traceback.FrameSummary]:
+    return reversed(traceback.extract_tb(error.__traceback__))

@@ -23,6 +23,7 @@ import msgspec
 from ..dialects.base import Dialect, Notes
 from ..errors import ConfigError, MethodNotFoundError, PeerError, UnsupportedOperationError
 from ..faces import Face
+from ..ledger import Ledger
 from ..model import Operation, Req, Res, Streaming, Unary
 from ..protocol.messages import Header
 from ..protocol.operations import EXTENSIONS_HEADER, VERSIONS, WIRE, Version
@@ -75,7 +76,9 @@ class Remote:
         self._asking = (extensions_header(face.version, extensions),) if extensions else ()
         self._trusted = trusted
         self._wire = WIRE[face.version]
-        self._reading = behaviour.note is not None or not behaviour.lenient
+        self._translates = face.version != "1.0"
+        self._reading = self._translates or behaviour.note is not None or not behaviour.lenient
+        self.losses = Ledger(f"toward the agent over {face}")
 
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
         """See ``A2AService.call``. Raises ``UnsupportedOperationError`` without a call if the version has no such
@@ -122,7 +125,10 @@ class Remote:
         return reply
 
     def read(self, op: AnyOperation, notes: Notes) -> None:
-        """Say what was forgiven in reading. Raises ``PeerError`` for it if this client is strict."""
+        """Count what was lost and say what was forgiven. Raises ``PeerError`` for that if this client is strict."""
+        if notes.lost:
+            self.losses.enter(op.name, notes.lost)
+            notes.lost.clear()
         if not notes.forgiven:
             return
         said = f"{op.name} over {self.face}: {'; '.join(notes.forgiven)}"
@@ -152,7 +158,12 @@ class Remote:
             )
         if self.tenant and request.tenant != self.tenant:
             request = msgspec.structs.replace(request, tenant=self.tenant)
-        return self.dialect.dump_request(op, request)
+        if not self._translates:
+            return self.dialect.dump_request(op, request)
+        notes = Notes()
+        body = self.dialect.dump_request(op, request, notes)
+        self.losses.enter(op.name, notes.lost)
+        return body
 
     def _time(self, ctx: Context) -> float:
         if ctx.deadline is None:

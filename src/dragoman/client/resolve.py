@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 from ..dialects.base import Notes
 from ..dialects.cards import load_card
-from ..errors import ConfigError, DragomanError, PeerError, PermissionDeniedError, UnauthenticatedError
+from ..errors import ConfigError, DragomanError, PeerError, PermissionDeniedError, TransportError, UnauthenticatedError
 from ..model import AgentCard
 from ..protocol.messages import HttpResponse
 from .options import Limits, Timeouts, Tls
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 WELL_KNOWN = "/.well-known/agent-card.json"
 WELL_KNOWN_02 = "/.well-known/agent.json"
 _REDIRECTS = 5
+_AWAY = frozenset({429, 502, 503, 504})
 _ASK = {"accept": "application/json, application/a2a+json", "a2a-version": "1.0"}
 
 
@@ -92,6 +93,8 @@ def _read(response: HttpResponse, url: str) -> Found | str:
         raise UnauthenticatedError(f"The card at {url} wants credentials (401): pass bearer= or headers=")
     if response.status == 403:
         raise PermissionDeniedError(f"The card at {url} is refused to these credentials (403)")
+    if response.status in _AWAY:  # the agent is behind this place: another place would be another agent
+        raise TransportError(f"The agent at {url} is not available now (HTTP {response.status}): try again later")
     if response.status != 200:
         return _status(response)
     body = response.body.lstrip(b"\xef\xbb\xbf \t\r\n")

@@ -78,7 +78,8 @@ def as_markdown() -> str:
     return f"""# What a translation cannot carry over as it is
 
 Made from `dragoman.dialects.losses` by `make docs`. *carried*: travels under a reserved key and comes back whole.
-*dropped*: does not arrive; logged and counted (`A2AApp.desk.losses`). *refused*: the call fails with the error named.
+*dropped*: does not arrive; logged (the first of a kind as a warning) and counted (`dragoman.ledger`).
+*refused*: the call fails with the error named.
 
 | name | direction | outcome | what happens |
 |---|---|---|---|

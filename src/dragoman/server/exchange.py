@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +30,7 @@ from ..errors import (
     UnavailableError,
 )
 from ..faces import Face
+from ..ledger import Ledger
 from ..model import GET_EXTENDED_AGENT_CARD, AgentCard, Streaming, Unary
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, HttpResponse
@@ -61,7 +61,7 @@ class Desk:
         self.passing = service if isinstance(service, PassThrough) else None
         self.required = required
         self.keep_alive = keep_alive
-        self.losses: Counter[str] = Counter()
+        self.losses = Ledger("toward callers")
         self.streams: set[asyncio.Task[Any]] = set()
         self.closing = False
 
@@ -234,8 +234,7 @@ class Exchange(msgspec.Struct, eq=False):
 
     def _count_losses(self) -> None:
         if self.notes is not None and self.notes.lost:
-            self.desk.losses.update(self.notes.lost)
-            log.info("%s for a %s caller lost: %s", self.op.name, self.route.face, ", ".join(self.notes.lost))
+            self.desk.losses.enter(self.op.name, self.notes.lost)
 
 
 def as_a2a(error: Exception, op: AnyOperation) -> A2AError:
