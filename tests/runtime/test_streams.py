@@ -262,7 +262,7 @@ async def test_a_reader_that_does_not_read_is_cut_off_with_an_error_after_what_i
 
 
 async def test_patience_with_a_reader_comes_to_an_end(bench: Open) -> None:
-    b = bench(counting(100), limits=Limits(queue=8, patience=0.001))
+    b = bench(counting(100), limits=Limits(queue=8, patience=0.3))
     slow = await b.stream()
     (stuck,) = (await b.list()).tasks
     assert stuck.status.state is TaskState.SUBMITTED

@@ -17,7 +17,7 @@ from tests.asgi_driver import LIMIT
 from tests.server.callers import EACH_FACE, Bench, Wire, bench, sending, wire
 
 SHORT = Limits(
-    head_timeout=0.2, idle_timeout=0.3, body_stall=0.2, write_stall=0.2, tick=0.02, head_size=8192, graceful_timeout=0.3
+    head_timeout=0.5, idle_timeout=0.6, body_stall=0.5, write_stall=0.5, tick=0.02, head_size=8192, graceful_timeout=0.3
 )
 BODY_LIMIT = 64 * 1024
 

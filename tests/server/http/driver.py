@@ -22,7 +22,7 @@ from dragoman.server.http2 import PREFACE
 
 LIMIT = 10.0  # seconds that any one wait may take before the test fails
 SHORT = Limits(
-    head_timeout=0.2, idle_timeout=0.2, body_stall=0.2, write_stall=0.2, ping_after=0.1, ping_timeout=0.1, tick=0.02,
+    head_timeout=0.5, idle_timeout=0.5, body_stall=0.5, write_stall=0.5, ping_after=0.2, ping_timeout=0.3, tick=0.02,
     graceful_timeout=0.2,
 )  # fmt: skip
 Fields = list[tuple[bytes, bytes]]
