@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.faces import ALL_FACES, Face
 from dragoman.gateway.config import Config, Secret, completed, name_of
-from dragoman.gateway.places import key_lines, line_of
-from dragoman.gateway.reading import ConfigFileError, load, parse
+from dragoman.gateway.config.places import key_lines, line_of
+from dragoman.gateway.config.reading import ConfigFileError, load, parse
 
 ROOT = Path(__file__).parents[2]
 ONE = '[[upstream]]\nurl = "https://billing.example"\n'

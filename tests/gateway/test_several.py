@@ -17,6 +17,7 @@ from dragoman.client.client import connect
 from dragoman.faces import ALL_FACES, Face
 from dragoman.gateway.agents import Agent, Backoff
 from dragoman.gateway.catalogue import prefers_html
+from dragoman.gateway.common import common_of
 from dragoman.gateway.config import Config, Secret, Server, completed
 from dragoman.gateway.config import Upstream as Configured
 from dragoman.gateway.plan import plan, why
@@ -384,7 +385,9 @@ async def test_an_agent_is_called_with_its_own_credentials_only() -> None:
 
 
 async def test_an_agent_is_closed_while_it_is_still_looked_for() -> None:
-    agent = Agent(Configured(url=f"http://127.0.0.1:{free_port()}", path="/"), Server(), tell=print, backoff=QUICKLY)
+    agent = Agent(
+        Configured(url=f"http://127.0.0.1:{free_port()}", path="/"), common_of(Config(upstream=())), backoff=QUICKLY
+    )
     agent.start()
     await agent.tried.wait()
     await agent.aclose()

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from ..errors import ConfigError, DragomanError
 from ..gateway.agents import Agent
 from ..gateway.catalogue import card_url
-from ..gateway.checks import complaints
+from ..gateway.common import common_of
 from ..gateway.config import Config, FilePath, Secret, Upstream, UpstreamTls, completed
+from ..gateway.config.checks import complaints
+from ..gateway.config.reading import load
 from ..gateway.plan import Planned, plan
-from ..gateway.reading import load
 from ..gateway.switchboard import Switchboard
 from .hosting import Serving, host, host_until_stopped
 from .merging import merged, server_of, unsaid
@@ -144,7 +145,7 @@ def _note(text: str) -> None:
 
 async def _one(config: Config, serving: Serving) -> None:
     """The gateway of one URL: it must answer now."""
-    agent = Agent(config.upstream[0], config.server, tell=_note)
+    agent = Agent(config.upstream[0], common_of(config, _note))
     try:
         await agent.reach()
         client = agent.client
@@ -185,7 +186,8 @@ def _line(agent: Agent, base: str) -> dict[str, Any]:
 
 
 async def _checked(config: Config, base: str) -> tuple[list[Planned], list[DragomanError]]:
-    agents = [Agent(one, config.server, tell=lambda said: None) for one in config.upstream]
+    common = common_of(config)
+    agents = [Agent(one, common) for one in config.upstream]
     try:
         found = await asyncio.gather(*(agent.reach() for agent in agents), return_exceptions=True)
         for one in found:

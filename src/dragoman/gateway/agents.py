@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -27,12 +26,11 @@ from ..server.app import A2AApp
 from ..server.asgi import Receive, Scope, Send, path_below_mount, send_response
 from ..server.published import CARD_PATHS
 from ..service import A2AService, EventStream
-from .config import Server, Upstream, UpstreamTls
-from .gateway import Gateway
+from .common import Common
+from .config import Upstream, UpstreamTls
+from .layers import layered
 
 log = logging.getLogger(__name__)
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +46,19 @@ class Backoff:
 
 
 class Agent:
-    """An upstream of the gateway. ``app`` serves it; ``tell`` hears, in words, what was decided for the operator.
+    """An upstream of the gateway. ``app`` serves it.
 
     ``client`` is None while it cannot be reached, and ``error`` says why. ``notes``: what was forgiven and decided.
     """
 
-    def __init__(self, config: Upstream, server: Server, *, tell: Tell, backoff: Backoff = Backoff()) -> None:
+    def __init__(self, config: Upstream, common: Common, *, backoff: Backoff = Backoff()) -> None:
         self.config = config
         self.client: Client | None = None
         self.error: DragomanError | None = None
         self.notes: list[str] = []
         self.tried = asyncio.Event()
-        self._server = server
-        self._tell = tell
+        self._common = common
+        self._tell = common.tell
         self._backoff = backoff
         self._next = backoff.first
         self._trying: asyncio.Task[None] | None = None
@@ -90,8 +88,7 @@ class Agent:
         except DragomanError as error:
             self.error = error
             raise
-        gateway = Gateway(client, forwarded=self.config.forward)
-        absent, self.app = self.app, self._made(gateway, gateway.card)
+        absent, self.app = self.app, self._made(*layered(self.config, client, self._common))
         self.client, self.error = client, None
         await absent.aclose()
 
@@ -151,7 +148,7 @@ class Agent:
             self._tell(f"{self.config.name}: {note}")
 
     def _made(self, service: A2AService, card: AgentCard) -> A2AApp:
-        config, server = self.config, self._server
+        config, server = self.config, self._common.server
         path = "" if config.path == "/" else config.path
         shared = f"{server.public_url.rstrip('/')}{path}" if server.public_url else ""
         return A2AApp(

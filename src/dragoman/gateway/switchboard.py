@@ -21,8 +21,9 @@ from ..protocol.messages import Headers
 from ..protocol.operations import Binding
 from ..server.asgi import Receive, Scope, Send, path_below_mount, send_response
 from ..server.origin import base_url, checked_url, trusted_networks
-from .agents import Agent, Backoff, Tell
+from .agents import Agent, Backoff
 from .catalogue import catalogue, respond
+from .common import Tell, common_of, quiet
 from .config import Config
 
 PATIENCE = 10.0  # seconds that a start waits for first answers
@@ -39,12 +40,13 @@ class Switchboard:
         self,
         config: Config,
         *,
-        tell: Tell = lambda said: None,
+        tell: Tell = quiet,
         backoff: Backoff = Backoff(),  # noqa: B008 - immutable
         patience: float = PATIENCE,
     ) -> None:
         server = config.server
-        self.agents = tuple(Agent(one, server, tell=tell, backoff=backoff) for one in config.upstream)
+        common = common_of(config, tell)
+        self.agents = tuple(Agent(one, common, backoff=backoff) for one in config.upstream)
         self.public_url = checked_url(server.public_url)
         self._trusted = trusted_networks(server.trusted_proxies)
         self._patience = patience

@@ -12,17 +12,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import urlsplit
 
-from ..client.remote import sendable
-from ..errors import ConfigError
-from ..faces import Face, read_binding, read_version
-from ..protocol.operations import BINDINGS, VERSIONS
-from ..server.origin import checked_url, trusted_networks
-from .config import Config, Secret, Server, Upstream
-from .forwarding import NEVER
-from .places import Path
+from ...client.remote import sendable
+from ...errors import ConfigError
+from ...faces import Face, read_binding, read_version
+from ...protocol.operations import BINDINGS, VERSIONS
+from ...server.origin import checked_url, trusted_networks
+from ..forwarding import NEVER
+from .server import Server
+from .upstream import Upstream
+from .values import Place, Said, Secret
+from .whole import Config
 
-Complaint = tuple[Path, str]
-Said = Iterator[tuple[Path, str]]
+Complaint = tuple[Place, str]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PATH = re.compile(r"/|(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]+)+")
@@ -42,7 +43,7 @@ def complaints(config: Config) -> list[Complaint]:
     return found + list(_together(config))
 
 
-def _raised(path: Path, check: Callable[[], object]) -> Said:
+def _raised(path: Place, check: Callable[[], object]) -> Said:
     try:
         check()
     except (ConfigError, ValueError) as error:

@@ -20,10 +20,11 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import Struct, structs
 
-from ..errors import ConfigError
+from ...errors import ConfigError
 from . import places
 from .checks import Complaint, complaints
-from .config import Config, FilePath, Secret, completed
+from .values import FilePath, Place, Secret
+from .whole import Config, completed
 
 S = TypeVar("S", bound=Struct)
 _AT = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
@@ -84,12 +85,12 @@ def parse(text: str, file: str = "gateway.toml", *, environment: Mapping[str, st
     return config
 
 
-def _located(found: list[Complaint], lines: dict[places.Path, int], file: str) -> tuple[Problem, ...]:
+def _located(found: list[Complaint], lines: dict[Place, int], file: str) -> tuple[Problem, ...]:
     problems = {Problem(file, places.line_of(lines, path), _dotted(path), text) for path, text in found}
     return tuple(sorted(problems, key=lambda one: one[1:]))
 
 
-def _dotted(path: places.Path) -> str:
+def _dotted(path: Place) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
@@ -108,11 +109,11 @@ class _Reader:
         self._environment = environment
         self.complaints: list[Complaint] = []
 
-    def _wrong(self, path: places.Path, text: str) -> _Bad:
+    def _wrong(self, path: Place, text: str) -> _Bad:
         self.complaints.append((path, text))
         return _BAD
 
-    def struct(self, kind: type[S], table: object, path: places.Path) -> S | None:
+    def struct(self, kind: type[S], table: object, path: Place) -> S | None:
         """A table as a struct; None if one of its required keys is not to be had."""
         if not isinstance(table, dict):
             self._wrong(path, f"must be a table, not {_named(table)}")
@@ -130,7 +131,7 @@ class _Reader:
         good = {name: value for name, value in values.items() if value is not _BAD}
         return None if lacking else kind(**good)
 
-    def _value(self, kind: Any, value: object, path: places.Path) -> object:
+    def _value(self, kind: Any, value: object, path: Place) -> object:
         if get_origin(kind) is UnionType or NoneType in get_args(kind):
             kind = next(one for one in get_args(kind) if one is not NoneType)
         if kind is Secret:
@@ -147,26 +148,26 @@ class _Reader:
             return self._structs(item, value, path)
         return self._plain(kind, value, path)
 
-    def _plain(self, kind: Any, value: object, path: places.Path) -> object:
+    def _plain(self, kind: Any, value: object, path: Place) -> object:
         try:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             text, _, where = str(error).partition(" - at `$")
             return self._wrong(path, text.replace("`", "") + (f" in {where.strip('`')}" if where else ""))
 
-    def _structs(self, kind: type[Struct], value: object, path: places.Path) -> object:
+    def _structs(self, kind: type[Struct], value: object, path: Place) -> object:
         if not isinstance(value, list) or not value:
             return self._wrong(path, f"must be one [[{path[-1]}]] or more")
         found = [self.struct(kind, one, (*path, place)) for place, one in enumerate(value)]
         return _BAD if None in found else tuple(found)
 
-    def _secrets(self, value: object, path: places.Path) -> object:
+    def _secrets(self, value: object, path: Place) -> object:
         if not isinstance(value, dict):
             return self._wrong(path, f"must be a table of names and values, not {_named(value)}")
         found = {name: self._secret(one, (*path, name)) for name, one in value.items()}
         return {name: one for name, one in found.items() if one is not _BAD}
 
-    def _secret(self, value: object, path: places.Path) -> object:
+    def _secret(self, value: object, path: Place) -> object:
         if isinstance(value, str):
             return Secret(value, clear=True)
         if not isinstance(value, dict) or len(value) != 1 or not isinstance(source := next(iter(value.values())), str):
@@ -178,11 +179,11 @@ class _Reader:
             return self._from_file(source, path)
         return self._wrong((*path, key), f"unknown key{_meant(key, ['env', 'file'])}")
 
-    def _from_environment(self, name: str, path: places.Path) -> object:
+    def _from_environment(self, name: str, path: Place) -> object:
         found = self._environment.get(name, "").strip()
         return Secret(found) if found else self._wrong(path, f"the environment has no {name}")
 
-    def _from_file(self, name: str, path: places.Path) -> object:
+    def _from_file(self, name: str, path: Place) -> object:
         try:
             found = (self._folder / name).read_text("utf-8").strip()
         except (OSError, ValueError) as error:
@@ -190,7 +191,7 @@ class _Reader:
             return self._wrong(path, f"the file {name} cannot be read: {reason}")
         return Secret(found) if found else self._wrong(path, f"the file {name} is empty")
 
-    def _file(self, value: object, path: places.Path) -> object:
+    def _file(self, value: object, path: Place) -> object:
         if not isinstance(value, str) or not value:
             return self._wrong(path, f"must be the path of a file, not {_named(value)}")
         place = self._folder / value

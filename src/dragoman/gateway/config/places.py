@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-Path = tuple[str | int, ...]
+from .values import Place
 
-_ROOT: Path = ()
+_ROOT: Place = ()
 
 _PART = r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[A-Za-z0-9_-]+)"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
@@ -26,18 +26,18 @@ _TOKENS = re.compile(r"""\"\"\"|'''|"(?:\\.|[^"\\])*"|'[^']*'|\#.*|[\[\]{}]""")
 _TRIPLE = {'"""': re.compile(r'(?:\\.|[^\\])*?"""+'), "'''": re.compile(r".*?'''+")}
 
 
-def line_of(lines: dict[Path, int], path: Path) -> int:
+def line_of(lines: dict[Place, int], path: Place) -> int:
     """The line of a path, or of the nearest that holds it; 0 for the whole text."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 0)
 
 
-def key_lines(text: str) -> dict[Path, int]:
+def key_lines(text: str) -> dict[Place, int]:
     """Every path that has a place, and its line, counted from 1."""
-    found: dict[Path, int] = {}
-    counts: dict[Path, int] = {}
-    table: Path = ()
+    found: dict[Place, int] = {}
+    counts: dict[Place, int] = {}
+    table: Place = ()
     value = _Value()
     for number, line in enumerate(text.splitlines(), 1):
         if value.is_open:
@@ -58,7 +58,7 @@ def _names(dotted: str) -> Iterator[str]:
     return (part.strip("\"'") for part in _PARTS.findall(dotted))
 
 
-def _table(names: Iterator[str], array: bool, counts: dict[Path, int]) -> Path:
+def _table(names: Iterator[str], array: bool, counts: dict[Place, int]) -> Place:
     """The path of a header: each array of tables on the way stands for its newest element."""
     parts, path = list(names), _ROOT
     for place, name in enumerate(parts):
