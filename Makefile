@@ -4,7 +4,7 @@ UV := .uv/bin/uv
 RUN := .venv/bin/python
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: demo docs test format format-check lint imports types unit bench interop clean
+.PHONY: demo docs test format format-check lint imports types unit bench interop faults soak clean
 
 .venv/.ready: pyproject.toml uv.lock | $(UV)
 	$(UV) sync --frozen --all-extras --python $(PYTHON)
@@ -47,5 +47,11 @@ bench: .venv/.ready  ## side by side with a2a-sdk; prints ratios, writes bench/r
 interop: .venv/.ready  ## against the official SDKs, each in an environment of its own; writes docs/interop.md
 	$(RUN) -m tests.interop $(ARGS)
 
+faults: .venv/.ready  ## every failure of an upstream beside healthy load; writes docs/endurance.md
+	$(RUN) -m tests.endurance faults --write $(ARGS)
+
+soak: .venv/.ready  ## 20 minutes of mixed load with reloads and restarts; writes docs/endurance.md
+	$(RUN) -m tests.endurance soak --write $(ARGS)
+
 clean:
-	rm -rf .venv .uv .interop .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .uv .interop .endurance .mypy_cache .ruff_cache .pytest_cache .hypothesis

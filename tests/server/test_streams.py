@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -454,3 +456,34 @@ async def test_absent_blocking_of_0_3_means_what_its_binding_means(
     assert task.status.state is (TaskState.COMPLETED if waits else TaskState.WORKING)
     assert bool(task.artifacts) == waits
     server.stage.go.set()
+
+
+class Hoard:
+    """Something big that a frame holds."""
+
+
+class Failing:
+    """A service whose errors and frames hold each other. ``kept``: what the last frame held, if it still exists."""
+
+    kept: weakref.ref[Hoard] | None = None
+
+    async def call(self, op: Any, request: Any, ctx: Context) -> Any:
+        hoard = Hoard()
+        self.kept = weakref.ref(hoard)
+        error = PeerError("too much")
+        raise error
+
+    stream = call
+
+
+@pytest.mark.parametrize("op", [SEND_MESSAGE, SEND_STREAMING_MESSAGE], ids=lambda op: op.name)
+async def test_what_a_failed_call_had_read_is_let_go_at_once(op: Any) -> None:
+    """Not when the garbage collector comes by, which may be never: errors and their frames hold each other."""
+    service = Failing()
+    app = A2AApp(service, CARD)
+    gc.disable()
+    try:
+        await send(app, wire(Face("HTTP+JSON", "1.0"), op, sending("x")))
+        assert service.kept is not None and service.kept() is None
+    finally:
+        gc.enable()

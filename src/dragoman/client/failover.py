@@ -65,19 +65,22 @@ class Interfaces:
 
     async def _elsewhere(self, attempt: Callable[[Remote], Awaitable[T]], error: TransportError) -> T:
         failed, first = {self._candidates.index(self.candidate)}, error
-        while not error.sent and len(failed) < len(self._candidates):
-            index = next(place for place in range(len(self._candidates)) if place not in failed)
-            failed.add(index)
-            remote = self._use(index)
-            self._note(f"{error}; trying {remote.face} at {self._candidates[index].interface.url}")
-            try:
-                result = await attempt(remote)
-            except TransportError as another:
-                error = another
-                continue
-            self.candidate, self.remote = self._candidates[index], remote
-            return result
-        raise error if error.sent else first
+        try:
+            while not error.sent and len(failed) < len(self._candidates):
+                index = next(place for place in range(len(self._candidates)) if place not in failed)
+                failed.add(index)
+                remote = self._use(index)
+                self._note(f"{error}; trying {remote.face} at {self._candidates[index].interface.url}")
+                try:
+                    result = await attempt(remote)
+                except TransportError as another:
+                    error = another
+                    continue
+                self.candidate, self.remote = self._candidates[index], remote
+                return result
+            raise error if error.sent else first
+        finally:
+            del error, first  # they hold this frame: a cycle would keep all that their frames hold
 
     def _use(self, index: int) -> Remote:
         remote = self._built.get(index)

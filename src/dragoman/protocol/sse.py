@@ -79,6 +79,8 @@ class Decoder:
             self._read_lines(self._lines(chunk), events)
         except PeerError as error:
             self._broken = error
+            self._rest.clear()
+            self._data.clear()
             if not events:
                 raise
         return events

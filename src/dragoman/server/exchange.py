@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from traceback import clear_frames
 from typing import Any, NamedTuple
 
 import msgspec
@@ -238,7 +239,23 @@ class Exchange(msgspec.Struct, eq=False):
 
 
 def as_a2a(error: Exception, op: AnyOperation) -> A2AError:
-    """The error that a caller gets for whatever a service raised."""
+    """The error that a caller gets for whatever a service raised, of which nothing else is kept."""
+    found = _as_a2a(error, op)
+    _let_go(error)
+    return found
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Empty the frames that an error came through: they hold what was read so far, and may hold the error itself,
+    and such a circle would stay until the garbage collector comes by."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+def _as_a2a(error: Exception, op: AnyOperation) -> A2AError:
     match error:
         case A2AError():
             return error

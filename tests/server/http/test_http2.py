@@ -425,6 +425,16 @@ async def test_a_smaller_window_counts_for_streams_that_are_open() -> None:
         assert frame(DATA, END_STREAM, 1, b"y" * 990) in await raw.until(b"y" * 990)
 
 
+async def test_what_a_larger_window_allows_comes_behind_its_acknowledgement() -> None:
+    """grpc counts by what was acknowledged, and resets a stream that is ahead of it."""
+    async with serve(replies(start(), body(b"x" * 65_535 + b"y" * 4_000))) as server, connected(server) as raw:
+        raw.send(HELLO + asks() + frame(WINDOW_UPDATE, 0, 0, u32(1 << 20)))
+        await raw.until(b"x" * 16_383)  # the last of what the first window takes, or before it
+        raw.send(frame(SETTINGS, 0, 0, b"\0\x04" + u32(1 << 20)))
+        await raw.until(frame(SETTINGS, 1, 0))
+        assert b"y" in await raw.until(b"y" * 4_000)
+
+
 async def test_larger_frames_are_used_when_the_peer_takes_them() -> None:
     async with serve(replies(start(), body(b"x" * 60_000))) as server, connected(server) as raw:
         raw.send(HELLO + frame(SETTINGS, 0, 0, b"\0\x05" + u32(1 << 20)) + asks())

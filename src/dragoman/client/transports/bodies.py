@@ -56,12 +56,18 @@ class LineBody:
     ready: Sequence[bytes] = ()
 
     def __init__(self, limit: int) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []  # pieces of the line that has not ended
+        self._size = 0
         self._limit = limit
 
     def feed(self, chunk: bytes | None) -> Iterable[bytes]:
-        *lines, self._rest = (self._rest + (b"\n" if chunk is None else chunk)).split(b"\n")
-        if len(self._rest) > self._limit:
+        *lines, rest = (b"\n" if chunk is None else chunk).split(b"\n")
+        if lines:
+            lines[0] = b"".join((*self._rest, lines[0]))
+            self._rest, self._size = [], 0
+        self._rest.append(rest)
+        self._size += len(rest)
+        if self._size > self._limit:
             raise PeerError(f"An event of the stream is larger than {self._limit} bytes")
         return [line for line in lines if line.strip()]
 

@@ -73,12 +73,15 @@ async def read_body(reply: Response, limit: int, url: str) -> bytes:
         return bytes(await reply.body_reader.bytes())
     reader, left = reply.body_reader, limit
     chunks: list[bytes] = []
-    while (chunk := await reader.read_chunk()) is not None:
-        left -= len(chunk)
-        if left < 0:
-            raise PeerError(f"{url} sent more than the {limit} bytes that a reply may have", status=reply.status)
-        chunks.append(bytes(chunk))
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    try:
+        while (chunk := await reader.read_chunk()) is not None:
+            left -= len(chunk)
+            if left < 0:
+                raise PeerError(f"{url} sent more than the {limit} bytes that a reply may have", status=reply.status)
+            chunks.append(bytes(chunk))
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    finally:
+        chunks.clear()  # a traceback holds this frame, perhaps for long
 
 
 class Fetch:

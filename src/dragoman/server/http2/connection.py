@@ -547,6 +547,7 @@ class Http2Protocol(asyncio.Protocol):
         self.greeting = 2
         if flags & ACK:
             return
+        grown = False
         for key, value in SETTING.iter_unpack(payload):
             if key == 2 and value > 1:
                 raise Fault(PROTOCOL_ERROR, "bad ENABLE_PUSH")
@@ -555,17 +556,19 @@ class Http2Protocol(asyncio.Protocol):
                     raise Fault(FLOW_CONTROL_ERROR, "window too large")
                 change = value - self.peer_stream_window
                 self.peer_stream_window = value
-                for stream in list(self.streams.values()):
+                grown = grown or change > 0
+                for stream in self.streams.values():
                     stream.window += change
                     if stream.window > MAX_WINDOW:
                         raise Fault(FLOW_CONTROL_ERROR, "window too large")
-                    if stream.pending and stream.window > 0:
-                        self.queue(stream)
             elif key == 5:
                 if not 16_384 <= value < 1 << 24:
                     raise Fault(PROTOCOL_ERROR, "bad frame size")
                 self.peer_frame_size = min(value, 65_536)
         self._frame(SETTINGS, ACK, 0, b"")
+        if grown:  # only behind the ACK: a strict peer counts by what was acknowledged
+            for stream in [one for one in self.streams.values() if one.pending and one.window > 0]:
+                self.queue(stream)
 
     def _ping(self, flags: int, stream_id: int, payload: bytes) -> None:
         _sized(len(payload) == 8, "PING")
