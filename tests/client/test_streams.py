@@ -243,6 +243,16 @@ async def test_taking_up_a_stream_is_given_up_after_so_many_tries(peer: Peer) ->
     assert len(peer.asked) == 1 + FAST.tries
 
 
+async def test_taking_up_a_stream_takes_no_longer_than_one_call_may(peer: Peer) -> None:
+    peer.plays(events(jsonrpc(WHOLE[0])))
+    peer.otherwise = events("", hold=True)  # every later stream stays silent
+    patient = Resume(tries=1_000, wait=0.0)
+    async with await client(peer, resume=patient, timeouts=Timeouts(reply=0.5, silence=0.2)) as agent:
+        with pytest.raises(errors.TransportError):
+            await follow(agent)
+    assert 1 < len(peer.asked) < 20
+
+
 # -- SubscribeToTask over HTTP+JSON
 
 

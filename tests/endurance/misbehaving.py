@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,11 +21,35 @@ import h2.events
 
 from .parties import free_port
 
-Fail = Callable[[asyncio.StreamWriter, str], Awaitable[None]]
+Fail = Callable[[asyncio.StreamWriter, "Asked"], Awaitable[None]]
 _BLOCK = b"x" * 65_536
-_EVENT = {
-    "statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}},
+_EVENTS = {
+    "1.0": {"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}},
+    "0.3/JSONRPC": {
+        "kind": "status-update",
+        "taskId": "t",
+        "contextId": "c",
+        "final": False,
+        "status": {"state": "working"},
+    },
+    "0.3/HTTP+JSON": {"statusUpdate": {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request: the face that it came in, and its JSON-RPC id."""
+
+    face: str
+    id: object
+
+    @property
+    def event(self) -> bytes:
+        """A sound first event for it."""
+        event: dict[str, object] = _EVENTS.get(self.face) or _EVENTS["1.0"]  # type: ignore[assignment]
+        if self.face.endswith("JSONRPC"):
+            event = {"jsonrpc": "2.0", "id": self.id, "result": event}
+        return b"data: " + json.dumps(event).encode() + b"\n\n"
 
 
 def _head(status: str, media: str, *more: str) -> bytes:
@@ -35,65 +60,61 @@ def _whole(status: str, media: str, body: bytes, *more: str) -> bytes:
     return _head(status, media, f"content-length: {len(body)}", *more) + body
 
 
-async def _hang(out: asyncio.StreamWriter, face: str) -> None:
+async def _hang(out: asyncio.StreamWriter, asked: Asked) -> None:
     await asyncio.Event().wait()
 
 
-async def _hang_after_head(out: asyncio.StreamWriter, face: str) -> None:
+async def _hang_after_head(out: asyncio.StreamWriter, asked: Asked) -> None:
     out.write(_head("200 OK", "application/json", "content-length: 100"))
-    await _hang(out, face)
+    await _hang(out, asked)
 
 
-async def _close(out: asyncio.StreamWriter, face: str) -> None:
+async def _close(out: asyncio.StreamWriter, asked: Asked) -> None:
     """At once, without a word."""
 
 
-async def _html(out: asyncio.StreamWriter, face: str) -> None:
+async def _html(out: asyncio.StreamWriter, asked: Asked) -> None:
     out.write(_whole("200 OK", "text/html", b"<html><body>Welcome to nginx!</body></html>"))
 
 
-async def _endless(out: asyncio.StreamWriter, face: str) -> None:
+async def _endless(out: asyncio.StreamWriter, asked: Asked) -> None:
     out.write(_head("200 OK", "text/event-stream") + b"data: ")
     while True:
         out.write(_BLOCK)
         await out.drain()
 
 
-async def _not_utf8(out: asyncio.StreamWriter, face: str) -> None:
+async def _not_utf8(out: asyncio.StreamWriter, asked: Asked) -> None:
     out.write(_whole("200 OK", "application/json", b'{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"\xff\xfe"}}}'))
 
 
-async def _other_id(out: asyncio.StreamWriter, face: str) -> None:
+async def _other_id(out: asyncio.StreamWriter, asked: Asked) -> None:
     result = {"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}}
     reply = {"jsonrpc": "2.0", "id": "somebody else's", "result": result}
     out.write(_whole("200 OK", "application/json", json.dumps(reply).encode()))
 
 
-async def _overloaded(out: asyncio.StreamWriter, face: str) -> None:
+async def _overloaded(out: asyncio.StreamWriter, asked: Asked) -> None:
     out.write(_whole("503 Service Unavailable", "text/plain", b"come back later", "retry-after: 7"))
 
 
-async def _huge(out: asyncio.StreamWriter, face: str) -> None:
+async def _huge(out: asyncio.StreamWriter, asked: Asked) -> None:
     out.write(_head("200 OK", "application/json", f"content-length: {200 * 2**20}"))
     while True:
         out.write(_BLOCK)
         await out.drain()
 
 
-async def _half_event(out: asyncio.StreamWriter, face: str) -> None:
-    out.write(_head("200 OK", "text/event-stream") + _sse(face) + b'data: {"jsonrpc":"2.0","id"')
+async def _half_event(out: asyncio.StreamWriter, asked: Asked) -> None:
+    out.write(_head("200 OK", "text/event-stream") + asked.event + b'data: {"jsonrpc":"2.0","id"')
 
 
-async def _silence(out: asyncio.StreamWriter, face: str) -> None:
-    out.write(_head("200 OK", "text/event-stream") + _sse(face))
-    await _hang(out, face)
+async def _silence(out: asyncio.StreamWriter, asked: Asked) -> None:
+    out.write(_head("200 OK", "text/event-stream") + asked.event)
+    await _hang(out, asked)
 
 
-def _sse(face: str) -> bytes:
-    return b"data: " + json.dumps(_EVENT).encode() + b"\n\n"
-
-
-async def _no_http(out: asyncio.StreamWriter, face: str) -> None:
+async def _no_http(out: asyncio.StreamWriter, asked: Asked) -> None:
     out.write(b"220 mail.example ESMTP\r\n")
 
 
@@ -111,7 +132,12 @@ WAYS: dict[str, Fail] = {
     "silence in a stream": _silence,
     "no HTTP": _no_http,
 }
+_OF_JSONRPC = ("reply for another id",)
 FACES = ("1.0/JSONRPC", "0.3/JSONRPC", "1.0/HTTP+JSON", "0.3/HTTP+JSON")
+
+
+def _faces(mode: str) -> list[str]:
+    return [face for face in FACES if mode not in _OF_JSONRPC or face.endswith("JSONRPC")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +188,16 @@ class _Http:
                 url = f"http://127.0.0.1:{self.port}/{face}/{way}"
                 writer.write(_whole("200 OK", "application/json", _card(self._faces[face], url), "connection: close"))
             else:
-                await self._ways[way](writer, self._faces[face])
+                await self._ways[way](writer, Asked(self._faces[face], await _id(reader, head)))
             await writer.drain()
         writer.close()
+
+
+async def _id(reader: asyncio.StreamReader, head: str) -> object:
+    """The JSON-RPC id of a request; its body is read."""
+    length = re.search(r"(?i)content-length: *(\d+)", head)
+    body = await reader.readexactly(int(length[1])) if length else b""
+    return json.loads(body).get("id") if body else None
 
 
 async def _grpc_hang(link: h2.connection.H2Connection, stream: int) -> None:
@@ -240,7 +273,7 @@ async def misbehaving() -> AsyncIterator[list[Faulty]]:
         stack.callback(server.close)
         http.port = server.sockets[0].getsockname()[1]
         base = f"http://127.0.0.1:{http.port}"
-        found = [Faulty(mode, face, f"{base}/{_slug(face)}/{_slug(mode)}") for mode in WAYS for face in FACES]
+        found = [Faulty(mode, face, f"{base}/{_slug(face)}/{_slug(mode)}") for mode in WAYS for face in _faces(mode)]
         for way in GRPC_WAYS:
             grpc = await asyncio.start_server(_Grpc(way).serve, "127.0.0.1", 0)
             stack.callback(grpc.close)

@@ -186,12 +186,15 @@ class RemoteStream(EventStream):
 
     async def _resumed(self, broken: DragomanError) -> Sequence[StreamResponse]:
         await self._close_source()
-        while self._task_id and self._attempts < self._remote.behaviour.resume.tries:
-            await asyncio.sleep(self._remote.behaviour.resume.delay(self._attempts))
+        loop, behaviour = asyncio.get_running_loop(), self._remote.behaviour
+        end = loop.time() + behaviour.reply  # all attempts together wait no longer than one call would
+        while self._task_id and self._attempts < behaviour.resume.tries and loop.time() < end:
+            await asyncio.sleep(behaviour.resume.delay(self._attempts))
             self._attempts += 1
             try:
-                return await self._subscribe()
-            except _BREAKS:
+                async with asyncio.timeout_at(end):
+                    return await self._subscribe()
+            except (*_BREAKS, TimeoutError):
                 await self._close_source()
             except _ENDED:
                 return await self._last_state(broken)

@@ -61,7 +61,7 @@ class Resume:
     """How a stream that broke is taken up again by SubscribeToTask.
 
     ``tries``: attempts without a new event in between, 0 = never. ``wait``: seconds before the first one, doubled
-    each time up to ``most``.
+    each time up to ``most``. All of them together take no longer than ``Timeouts.reply``.
     """
 
     tries: int = 5
