@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
-from dragoman.model import Task, TaskPushNotificationConfig, TaskState, TaskStatus
+from dragoman.model import Artifact, Message, Part, Role, Task, TaskPushNotificationConfig, TaskState, TaskStatus
 from dragoman.store.base import Cursor, Store, TaskQuery, Webhook
 from dragoman.store.memory import MemoryStore
+from dragoman.store.opening import open_store
 
-STORES: dict[str, Callable[[], Store]] = {"memory": MemoryStore}
+STORES = ("memory", "sqlite", "postgres")
 ADA = ("acme", "ada")
 OTHERS = [("acme", "eve"), ("other", "ada"), ("", "ada"), ("acme", ""), ("ada", "acme")]
 
 
 @pytest.fixture(params=STORES)
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    store = STORES[request.param]()
+    if request.param == "memory":
+        store: Store = MemoryStore()
+    else:
+        store = await open_store(request.getfixturevalue(f"{request.param}_url"))
     yield store
     await store.aclose()
 
@@ -80,6 +86,47 @@ async def test_tasks_are_listed_newest_first_then_by_id_and_those_without_a_time
     for one in (task("b", 1), task("x", None), task("c", 2), task("a", 1), task("w", None)):
         await store.save(ADA, one)
     assert await ids(store, TaskQuery()) == ["c", "a", "b", "w", "x"]
+
+
+async def test_ids_are_ordered_by_code_point(store: Store) -> None:
+    for id in ("b", "é", "B", "a", "_", "-"):
+        await store.save(ADA, task(id, 1))
+    assert await ids(store, TaskQuery()) == ["-", "B", "_", "a", "b", "é"]
+
+
+@pytest.mark.parametrize("odd", ["", "a\0b", "a\1\2b", "a\1b", "%_'\"", "𝔘", "x" * 2000])
+async def test_any_text_is_a_name_of_its_own(store: Store, odd: str) -> None:
+    for name in ("ab", odd):
+        await store.save(("", name), task(name, context=name))
+        await store.save_config(("", name), webhook(name, name))
+    page = await store.list(("", odd), TaskQuery(context_id=odd or "x", after=Cursor("2027", odd)))
+    assert [one.id for one in page.tasks] == ([odd] if odd else [])
+    assert await store.get(("", odd), odd) == task(odd, context=odd)
+    assert await store.configs(("", odd), odd) == (webhook(odd, odd),)
+    await store.delete(("", odd), odd)
+    assert await store.get(("", odd), odd) is None
+    assert await store.get(("", "ab"), "ab") == task("ab", context="ab")
+
+
+async def test_a_task_keeps_everything_that_it_has(store: Store) -> None:
+    parts = (
+        Part(text=""),
+        Part(raw=b"\0\xff", filename="f"),
+        Part(data=None),
+        Part(data={"n": [1.5, -(2**53), "é\0"]}),
+    )
+    message = Message(message_id="m", role=Role.AGENT, parts=parts, metadata={"a": {}})
+    whole = msgspec.structs.replace(
+        task("t"), artifacts=(Artifact(artifact_id="a", parts=parts),), history=(message,), metadata={"b": [True, None]}
+    )
+    await store.save(ADA, whole)
+    assert await store.get(ADA, "t") == whole
+
+
+async def test_of_saves_made_at_once_the_last_counts(store: Store) -> None:
+    states = [task("t", second % 60, TaskState.WORKING) for second in range(100)]
+    await asyncio.gather(*(store.save(ADA, one) for one in states))
+    assert await store.get(ADA, "t") == states[-1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Durable stores: one set of statements for SQLite and PostgreSQL."""
