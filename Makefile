@@ -40,6 +40,7 @@ unit: .venv/.ready
 
 docs: .venv/.ready  ## the pages that are made from tables
 	$(RUN) -c "from dragoman.dialects.losses import as_markdown; print(as_markdown(), end='')" > docs/losses.md
+	$(RUN) -m dragoman.gateway.telemetry.catalog docs/operations.md
 
 bench: .venv/.ready  ## side by side with a2a-sdk; prints ratios, writes bench/results/latest.json
 	$(RUN) -m bench $(ARGS)

@@ -21,17 +21,21 @@ from .grpc_load import GrpcLoad
 from .load import BadReply, HttpLoad, Load
 from .payloads import Shot
 from .processes import OTHERS, TESTED, Process, Server, bare, dragoman, peer, server
+from .streams import StreamsLoad, enough_files
 
 DEMO = "examples/demo.py:agent"
+PACING = "bench/pacing.py:agent"
 
 
 class Sample(NamedTuple):
-    """One measurement: CPU microseconds per unit, how many units, bytes of one reply, the reply where it matters."""
+    """One measurement: CPU microseconds per unit, how many units, bytes of one reply, the reply where it matters,
+    bytes of memory per stream that was open."""
 
     us: float
     units: int
     size: int
     body: str = ""
+    memory: int = 0
 
 
 class Bench:
@@ -71,13 +75,13 @@ def _served(argv: Callable[[], tuple[str, ...]], load: MakeLoad) -> Side:
     return side
 
 
-def _behind(argv: Callable[[Server], tuple[str, ...]], load: MakeLoad) -> Side:
-    """A proxy under load, with our demo agent behind it on the other core."""
+def _behind(argv: Callable[[Server], tuple[str, ...]], load: MakeLoad, agent: str = DEMO) -> Side:
+    """A proxy under load, with an agent of ours behind it on the other core."""
 
     @contextmanager
     def side(bench: Bench) -> Iterator[Measure]:
         with (
-            server(*dragoman("serve", DEMO), core=OTHERS) as upstream,
+            server(*dragoman("serve", agent), core=OTHERS) as upstream,
             server(*argv(upstream)) as proxy,
             _loaded(bench, proxy, load) as measure,
         ):
@@ -97,8 +101,10 @@ def _loaded(bench: Bench, running: Server, make: MakeLoad) -> Iterator[Measure]:
         before = running.cpu()
         tally = bench.runner.run(load.run(seconds))
         spent = running.cpu() - before
-        return Sample(spent / tally.units * 1e6, tally.units, tally.size // tally.replies)
+        held = (running.memory() - idle) // load.streams if isinstance(load, StreamsLoad) else 0
+        return Sample(spent / tally.units * 1e6, tally.units, tally.size // tally.replies, memory=held)
 
+    idle = running.memory()
     try:
         yield measure
     finally:
@@ -184,10 +190,34 @@ def _gateway(name: str, title: str, bar: float, upstream: str) -> Case:
     return Case(name, title, "call", bar, False, _behind(ours, call), _behind(theirs, plain), "bare pass-through")
 
 
+def _observed(name: str, title: str, bar: float, upstream: str, *watching: str) -> Case:
+    """The gateway that is watched against the one that is not."""
+
+    def argv(*more: str) -> Callable[[Server], tuple[str, ...]]:
+        return lambda behind: dragoman("gateway", behind.url, "--upstream", upstream, *more)
+
+    call = _http(payloads.send_rpc_1_0, "JSONRPC", "1.0")
+    ours, theirs = _behind(argv(*watching), call), _behind(argv(), call)
+    return Case(name, title, "call", bar, False, ours, theirs, "the same unobserved")
+
+
+def _many_streams(name: str, title: str, upstream: str, streams: int) -> Case:
+    """The gateway, and the agent behind it without one."""
+
+    def load(running: Server) -> Load:
+        enough_files()
+        return StreamsLoad(payloads.slow_rpc_1_0(running.interface("JSONRPC", "1.0")), streams)
+
+    ours = _behind(lambda behind: dragoman("gateway", behind.url, "--upstream", upstream), load, PACING)
+    theirs = _served(lambda: dragoman("serve", PACING), load)
+    return Case(name, title, "event", None, False, ours, theirs, "the agent alone")
+
+
 def _at_root(shot: Callable[[str], Shot]) -> MakeLoad:
     return lambda running: HttpLoad(shot(running.url + "/"))
 
 
+_WATCHING = ("--metrics", "--log-calls", "--log-format", "json")
 _SEND = _http(payloads.send_rpc_1_0, "JSONRPC", "1.0")
 
 CASES: tuple[Case, ...] = (
@@ -211,4 +241,8 @@ CASES: tuple[Case, ...] = (
     _bare("bare-get", "GetTask, 1.0 JSON-RPC", 1.6, _get, lambda url: payloads.get_rpc_1_0(url, "x")),
     _gateway("gateway-translated", "gateway, 1.0 JSON-RPC to 0.3 JSON-RPC", 1.6, "0.3/JSONRPC"),
     _gateway("gateway-passed", "gateway, 1.0 JSON-RPC both sides", 1.2, "1.0/JSONRPC"),
+    _observed("observed-metrics", "the translating gateway with metrics", 1.05, "0.3/JSONRPC", "--metrics"),
+    _observed("observed-all", "with metrics and a record per call", 1.15, "0.3/JSONRPC", *_WATCHING),
+    _observed("observed-passed", "the same where bytes pass", 1.2, "1.0/JSONRPC", *_WATCHING),
+    _many_streams("streams-1000", "events of 1,000 streams at a time, to 0.3 JSON-RPC", "0.3/JSONRPC", 1_000),
 )

@@ -100,6 +100,12 @@ def stream_rpc_1_0(url: str) -> Shot:
     return post(url, rpc("SendStreamingMessage", params), b"TASK_STATE_COMPLETED", V1, events=CHUNKS)
 
 
+def slow_rpc_1_0(url: str) -> Shot:
+    """SendStreamingMessage over JSON-RPC of a task that does not end, for ``bench.pacing``."""
+    params = {"message": message_1_0()}
+    return post(url, rpc("SendStreamingMessage", params), b"TASK_STATE_SUBMITTED", V1, events=1)
+
+
 def get_rpc_1_0(url: str, task: str) -> Shot:
     """GetTask over JSON-RPC."""
     return post(url, rpc("GetTask", {"id": task}), b"TASK_STATE_COMPLETED", V1)

@@ -30,6 +30,7 @@ _CORES = sorted(os.sched_getaffinity(0))
 #: Core of the process under test, and core of everybody else.
 TESTED, OTHERS = _CORES[0], _CORES[-1]
 _TICK = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class ProcessError(Exception):
@@ -67,6 +68,10 @@ class Process:
     def cpu(self) -> float:
         """Seconds of CPU that the process and its children used so far."""
         return sum(_cpu_ticks(pid) for pid in _family(self._popen.pid)) / _TICK
+
+    def memory(self) -> int:
+        """Bytes of memory that the process itself has at the moment."""
+        return int(Path(f"/proc/{self._popen.pid}/statm").read_text().split()[1]) * _PAGE
 
     def errors(self) -> str:
         """The end of what the process wrote on standard error, in one line."""

@@ -76,7 +76,7 @@ def row(case: Case, ours: Sequence[Sample], theirs: Sequence[Sample], failures: 
         theirs=other,
         ratio=ratio,
         met=met,
-        notes=tuple(_differences(ours, theirs)),
+        notes=tuple(_remarks(ours, theirs)),
         failures=tuple(failures),
     )
 
@@ -88,11 +88,14 @@ def _ratio(small: Sequence[Sample], big: Sequence[Sample]) -> float | None:
     return round(statistics.median(b.us / a.us for a, b in zip(small, big, strict=False)), 2)
 
 
-def _differences(ours: Sequence[Sample], theirs: Sequence[Sample]) -> Iterable[str]:
+def _remarks(ours: Sequence[Sample], theirs: Sequence[Sample]) -> Iterable[str]:
     if ours and theirs and ours[-1].body and theirs[-1].body:
         where = _first_difference(json.loads(ours[-1].body), json.loads(theirs[-1].body))
         if where:
             yield f"the two translations differ at {where}"
+    for label, samples in (("ours", ours), ("theirs", theirs)):
+        if samples and samples[-1].memory:
+            yield f"{label}: {samples[-1].memory / 1024:.1f} KiB of memory per open stream"
 
 
 def _first_difference(ours: Any, theirs: Any, path: str = "$") -> str:

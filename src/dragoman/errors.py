@@ -121,7 +121,7 @@ class TaskNotCancelableError(A2AError):
         400,
         "TASK_NOT_CANCELABLE",
         "Task cannot be canceled",
-        "UNIMPLEMENTED",
+        "FAILED_PRECONDITION",  # the SDKs for Python and Java read the name before the text, that for JavaScript this
         409,
     )
 
@@ -325,12 +325,13 @@ class TransportError(DragomanError):
     """Raised when no reply came: not connected, TLS refused, timed out, closed early.
 
     ``sent``: False only if no byte of the request can have reached the other side, so that another interface
-    may be tried.
+    may be tried. ``timed_out``: the other side was given up on, as opposed to a connection that broke.
     """
 
-    def __init__(self, message: str, *, sent: bool = True) -> None:
+    def __init__(self, message: str, *, sent: bool = True, timed_out: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+        self.timed_out = timed_out
 
 
 class ConfigError(DragomanError):

@@ -26,11 +26,17 @@ class Caller(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def consumed(self) -> frozenset[bytes]:
+        """Lower-case names of the header fields that verified it: they were meant for us, and go no further."""
+        ...
+
 
 class Anonymous:
     """The caller of a server that verifies nobody."""
 
     name = ""
+    consumed: frozenset[bytes] = frozenset()
 
 
 ANONYMOUS = Anonymous()

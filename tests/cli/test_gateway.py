@@ -53,7 +53,7 @@ def test_the_json_line_of_several_names_each_agent(several: Process, agent: Proc
     assert (first["name"], first["path"]) == ("first", "/first")
     assert first["card"] == f"{several.url}/first/.well-known/agent-card.json"
     assert first["upstream"]["face"] == "1.0/JSONRPC" and "error" not in first["upstream"]
-    assert {one["protocolBinding"] for one in second["interfaces"]} == {"JSONRPC", "HTTP+JSON"}
+    assert {one["protocolBinding"] for one in second["interfaces"]} == {"JSONRPC", "HTTP+JSON", "GRPC"}
     assert "face" not in gone["upstream"] and "127.0.0.1" in gone["upstream"]["error"]
 
 

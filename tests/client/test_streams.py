@@ -227,6 +227,14 @@ async def test_a_task_that_ended_meanwhile_is_fetched_and_ends_the_stream(peer: 
     assert [json.loads(asked.body)["method"] for asked in peer.asked][1:] == ["SubscribeToTask", "GetTask"]
 
 
+async def test_a_task_that_goes_on_where_nobody_can_follow_it_raises_the_break(peer: Peer) -> None:
+    working = '{"id":"t-1","contextId":"c-1","status":{"state":"TASK_STATE_WORKING"}}'
+    peer.plays(events(jsonrpc(WHOLE[0])), reply(failure(-32004)), reply(rpc(working)))
+    async with await client(peer, resume=FAST) as agent:
+        with pytest.raises(errors.TransportError, match="before its task came to rest"):
+            await follow(agent)
+
+
 async def test_a_task_that_is_gone_raises_the_break_itself(peer: Peer) -> None:
     peer.plays(events(jsonrpc(WHOLE[0])), reply(failure(-32001)))
     async with await client(peer, resume=FAST) as agent:

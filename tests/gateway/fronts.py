@@ -11,6 +11,7 @@ from dragoman.client.client import Client, connect
 from dragoman.client.options import Resume, Timeouts
 from dragoman.faces import Face
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.relay.without import Direct
 from dragoman.model import AgentCard
 from dragoman.server.app import A2AApp
 from dragoman.server.asgi import Message, Receive, Scope, Send
@@ -73,7 +74,7 @@ async def client_of(one: Upstream, face: Face, **options: Any) -> Client:
 def front(client: Client, *, forwarded: tuple[str, ...] = (), **options: Any) -> A2AApp:
     """The gateway's app over a client."""
     gateway = Gateway(client, forwarded=forwarded)
-    return A2AApp(gateway, gateway.card, **options)
+    return A2AApp(Direct(gateway, lambda: client.face.version), gateway.card, **options)
 
 
 async def client_of_peer(peer: Peer, face: Face, known: AgentCard | None = None, **options: Any) -> Client:

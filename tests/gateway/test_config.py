@@ -35,10 +35,19 @@ def test_a_url_is_enough_for_one_agent_at_the_root_with_every_face() -> None:
     assert (one.name, one.path, one.faces, one.pin) == ("billing", "/", ALL_FACES, None)
 
 
-def test_several_agents_get_a_path_each_and_no_grpc_without_a_place_for_it() -> None:
+def test_several_agents_get_a_path_and_a_tenant_each_which_grpc_of_1_0_can_name() -> None:
     first, second = read(TWO).upstream
     assert (first.path, second.path) == ("/billing", "/search")
-    assert not any(face.binding == "GRPC" for one in (first, second) for face in one.faces)
+    assert (first.tenant, second.tenant) == ("billing", "search")
+    for one in (first, second):
+        assert [str(face) for face in one.faces if face.binding == "GRPC"] == ["1.0/GRPC"]
+
+
+@pytest.mark.parametrize("more", ['authority = "s.example"', "port = 9001", 'path = "/"'])
+def test_an_agent_whose_grpc_has_a_place_needs_no_tenant(more: str) -> None:
+    first, second = read(f"{TWO}{more}\n").upstream
+    assert (first.tenant, second.tenant) == ("billing", "")
+    assert [str(face) for face in second.faces if face.binding == "GRPC"] == ["1.0/GRPC", "0.3/GRPC"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +141,17 @@ WRONG: dict[str, tuple[str, str]] = {
     "face": (ONE + 'face = "1.0/SOAP"\n', "g.toml:3: upstream[0].face: '1.0/SOAP' is not a face"),
     "version": (ONE + 'versions = ["2.0"]\n', "g.toml:3: upstream[0].versions: '2.0' is not one of 1.0, 0.3"),
     "binding": (ONE + 'bindings = ["SOAP"]\n', "g.toml:3: upstream[0].bindings: 'SOAP' is not one of"),
-    "grpc nowhere": (TWO + 'bindings = ["GRPC"]\n', "g.toml:5: upstream[1].bindings: gRPC has no paths"),
+    "grpc nowhere": (
+        TWO + 'bindings = ["GRPC"]\nversions = ["0.3"]\n',
+        "g.toml:5: upstream[1].bindings: gRPC of 0.3 has neither paths nor tenants",
+    ),
+    "same tenant": (TWO + 'tenant = "billing"\n', "g.toml:5: upstream[1].tenant: billing is taken by upstream[0]"),
+    "tenant": (ONE + 'tenant = "a/b"\n', "g.toml:3: upstream[0].tenant: 'a/b' is no tenant"),
+    "replica": (ONE + 'replicas = ["ftp://a"]\n', "g.toml:3: upstream[0].replicas: 'ftp://a' is not the url"),
+    "replica twice": (
+        ONE + 'replicas = ["https://b", "https://b"]\n',
+        "g.toml:3: upstream[0].replicas: name an url twice",
+    ),
     "path": (ONE + 'path = "/a/../b"\n', "g.toml:3: upstream[0].path: '/a/../b' is no path"),
     "card path": (ONE + 'path = "/.well-known/x"\n', "g.toml:3: upstream[0].path: /.well-known is where cards are"),
     "name": (ONE + 'name = "a b"\npath = "/a"\n', "g.toml:3: upstream[0].name: 'a b' is no name"),

@@ -96,13 +96,20 @@ async def test_each_agent_is_called_under_its_own_path(agents: dict[str, str], f
                     assert reply.task is not None and reply.task.artifacts[0].parts[0].text == "hello"
 
 
-async def test_cards_list_what_can_be_reached_under_the_path_and_no_grpc(agents: dict[str, str]) -> None:
+async def test_cards_list_what_can_be_reached_under_the_path_and_grpc_by_tenant(agents: dict[str, str]) -> None:
     async with gateway(*configured(agents)) as board:
         card = await card_at(board, "/alpha")
-        assert urls_by_binding(card) == {
-            "JSONRPC": "http://gw.test/alpha/",
-            "HTTP+JSON": "http://gw.test/alpha",
-        }
+        listed = [
+            (one["protocolVersion"], one["protocolBinding"], one["url"], one.get("tenant", ""))
+            for one in card["supportedInterfaces"]
+        ]
+        assert sorted(listed) == [
+            ("0.3", "HTTP+JSON", "http://gw.test/alpha", ""),
+            ("0.3", "JSONRPC", "http://gw.test/alpha/", ""),
+            ("1.0", "GRPC", "gw.test:80", "alpha"),
+            ("1.0", "HTTP+JSON", "http://gw.test/alpha", ""),
+            ("1.0", "JSONRPC", "http://gw.test/alpha/", ""),
+        ]
 
 
 async def test_a_public_url_stands_before_the_path(agents: dict[str, str]) -> None:
@@ -181,7 +188,7 @@ async def test_grpc_calls_of_a_host_reach_its_agent_only() -> None:
 async def test_a_card_lists_grpc_at_its_host(agents: dict[str, str]) -> None:
     async with gateway(*configured(agents, alpha={"authority": "alpha.test"})) as board:
         assert urls_by_binding(await card_at(board, "/alpha", "gw.test:8000"))["GRPC"] == "alpha.test:8000"
-        assert "GRPC" not in urls_by_binding(await card_at(board, "/beta"))
+        assert urls_by_binding(await card_at(board, "/beta"))["GRPC"] == "gw.test:80"
 
 
 @pytest.mark.parametrize("face", ALL_FACES, ids=str)
@@ -366,7 +373,8 @@ async def test_the_plan_says_which_face_is_called_and_where_it_is_served(agents:
         assert "1.0/JSONRPC" in alpha.others and "0.3/GRPC" not in alpha.others
         assert {one.protocol_version for one in alpha.interfaces} == {"1.0"}
         assert [one.url for one in alpha.interfaces if one.protocol_binding == "GRPC"] == ["a.test:80"]
-        assert (beta.face, beta.why, beta.grpc) == ("1.0/JSONRPC", "the first of its card", "")
+        assert (beta.face, beta.why) == ("1.0/JSONRPC", "the first of its card")
+        assert beta.grpc == "tenant beta, 1.0 only: 0.3 has none"
 
 
 async def test_an_agent_is_called_with_its_own_credentials_only() -> None:

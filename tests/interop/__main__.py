@@ -10,24 +10,24 @@ import time
 from collections.abc import Sequence
 
 from . import faults, matrix, results, table
-from .envs import EnvError
 from .faults import Fault
 from .parties import ROOT, SECTIONS, Cell
 from .results import Result
 
 PAGE = ROOT / "docs" / "interop.md"
-TOTAL_LIMIT = 840.0
+TOTAL_LIMIT = 1200.0
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__)
-    parser.add_argument("--section", action="append", choices=SECTIONS, help="default: all four")
+    parser.add_argument("--section", action="append", choices=SECTIONS, help="default: all")
     parser.add_argument("--only", action="append", default=[], help="part or pattern of a cell's name")
     parser.add_argument("--step", action="append", default=[], help="name or pattern of a step")
-    parser.add_argument("--jobs", type=int, default=2, help="groups of cells that run at the same time")
+    parser.add_argument("--jobs", type=int, default=4, help="groups of cells that run at the same time")
     parser.add_argument("--limit", type=float, default=TOTAL_LIMIT, help="seconds for the whole run")
     parser.add_argument("--list", action="store_true", help="print the names of the cells and stop")
     parser.add_argument("--draw", action="store_true", help="take the results of earlier runs; run nothing")
+    parser.add_argument("--resume", action="store_true", help="take those that there are; run the cells without one")
     parser.add_argument("--write", action="store_true", help="write the page after a partial run too")
     parser.add_argument("--raw", action="store_true", help="print the bytes of what is not explained")
     return parser.parse_args()
@@ -51,17 +51,13 @@ def main() -> int:
         return 2
     known = faults.load()
     whole = not (given.section or given.only or given.step)
-    if given.draw:
-        kept = {result.cell: result for result in results.read()}
-        found = [kept[cell] for cell in cells if cell in kept]
-    else:
-        try:
-            found = run(cells, given, known)
-        except EnvError as error:
-            print(error, file=sys.stderr)
-            return 2
+    kept = {result.cell: result for result in results.read()} if given.draw or given.resume else {}
+    if not given.draw:
+        fresh = run([cell for cell in cells if cell not in kept], given, known)
         if not given.step:
-            results.save(found)
+            results.save([result for result in fresh if not result.late])
+        kept |= {result.cell: result for result in fresh}
+    found = [kept[cell] for cell in cells if cell in kept]
     if whole or given.write:
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(table.page(found, known))
@@ -70,17 +66,24 @@ def main() -> int:
 
 
 def run(cells: Sequence[Cell], given: argparse.Namespace, known: Sequence[Fault]) -> list[Result]:
+    """What was found, as far as it got if it is interrupted."""
     started = time.monotonic()
-    done = 0
+    found: list[Result] = []
 
     def progress(result: Result) -> None:
-        nonlocal done
-        done += 1
+        found.append(result)
         square = table.square(result, known, {})
-        print(f"[{done:3}/{len(cells)} {time.monotonic() - started:4.0f} s] {result.cell}  {square}", flush=True)
+        print(f"[{len(found):3}/{len(cells)} {time.monotonic() - started:4.0f} s] {result.cell}  {square}", flush=True)
+        for outcome in result.failures:
+            if not faults.explain(known, result.cell, outcome):
+                print(f"      {outcome.step}: {outcome.detail[:300]}", flush=True)
 
     work = matrix.run(cells, given.step, jobs=given.jobs, deadline=given.limit, progress=progress)
-    return asyncio.run(work)
+    try:
+        asyncio.run(work)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+    return found
 
 
 def verdict(found: Sequence[Result], known: Sequence[Fault], *, whole: bool, raw: bool) -> int:

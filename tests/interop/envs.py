@@ -1,4 +1,4 @@
-"""A virtual environment of its own for each peer, made once and again when its requirements change."""
+"""An environment of its own for each peer, made once and again when its requirements change."""
 
 from __future__ import annotations
 
@@ -6,50 +6,96 @@ import asyncio
 import hashlib
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from .parties import CACHE, Party
+from .parties import CACHE, HERE, ROOT, Party
+
+JS_KIT = HERE / "kit" / "js"
 
 
 class EnvError(Exception):
     """An environment could not be made."""
 
 
-async def ensure(peer: Party) -> Path:
-    """The peer's interpreter, in an environment that holds what its requirements ask for."""
-    wanted = hashlib.sha256((peer.home / "requirements.txt").read_bytes()).hexdigest()
+async def ensure(peer: Party) -> list[str]:
+    """What runs the peer's scripts, in an environment that holds what its requirements ask for.
+
+    Its scripts are in the environment too if they are JavaScript, which looks for packages from there.
+    """
+    wanted = hashlib.sha256(peer.requirements.read_bytes()).hexdigest()
     home = CACHE / peer.name
-    python, stamp = home / "bin" / "python", home / "requirements.sha256"
-    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
-        return python
-    CACHE.mkdir(exist_ok=True)
-    for command in _commands(home, python, peer.home / "requirements.txt"):
-        await _run(*command)
-    stamp.write_text(wanted)
-    return python
+    stamp = home / "requirements.sha256"
+    made = stamp.exists() and stamp.read_text() == wanted
+    if not made:
+        CACHE.mkdir(exist_ok=True)
+        for command in _node(home, peer) if peer.node else _python(home, peer):
+            await _run(*command)
+        stamp.write_text(wanted)
+    if not peer.node:
+        return [str(home / "bin" / "python")]
+    for script in (*peer.home.glob("*.mjs"), *JS_KIT.glob("*.mjs")):
+        shutil.copy(script, home)
+    return ["node"]
 
 
-def _commands(home: Path, python: Path, requirements: Path) -> list[list[str]]:
+def script(peer: Party, name: str) -> str:
+    return str(CACHE / peer.name / f"{name}.mjs" if peer.node else peer.home / f"{name}.py")
+
+
+def _python(home: Path, peer: Party) -> list[list[str]]:
+    python, requirements = str(home / "bin" / "python"), str(peer.requirements)
     if uv := _uv():
         return [
             [uv, "venv", "-q", "--clear", "-p", sys.executable, str(home)],
-            [uv, "pip", "install", "-q", "-p", str(python), "-r", str(requirements)],
+            [uv, "pip", "install", "-q", "--compile-bytecode", "-p", python, "-r", requirements],
         ]
     return [
         [sys.executable, "-m", "venv", "--clear", str(home)],
-        [str(python), "-m", "pip", "install", "-q", "-r", str(requirements)],
+        [python, "-m", "pip", "install", "-q", "-r", requirements],
     ]
 
 
+def _node(home: Path, peer: Party) -> list[list[str]]:
+    if not shutil.which("npm"):
+        raise EnvError(f"{peer.label} needs Node.js and npm")
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    shutil.copy(peer.requirements, home)
+    return [["npm", "install", "--prefix", str(home), "--no-audit", "--no-fund", "--loglevel=error"]]
+
+
 def _uv() -> str | None:
-    beside = Path(sys.executable).with_name("uv")
-    return str(beside) if beside.exists() else shutil.which("uv")
+    """uv is many times faster than pip; the one of the project's own, or one on the path."""
+    places = [Path(sys.executable).with_name("uv"), ROOT / ".uv" / "bin" / "uv"]
+    return next((str(place) for place in places if place.exists()), None) or shutil.which("uv")
 
 
 async def _run(*command: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    output, _ = await process.communicate()
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
     if process.returncode:
         raise EnvError(f"{' '.join(command)}\n{output.decode(errors='replace')}")
+
+
+async def ensure_all(peers: Sequence[Party], limit: float) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """What runs each peer, by name; for those whose environment could not be made, why."""
+    made: dict[str, list[str]] = {}
+    failed: dict[str, str] = {}
+    try:
+        async with asyncio.timeout(limit):
+            for peer in peers:
+                try:
+                    made[peer.name] = await ensure(peer)
+                except (EnvError, OSError) as error:
+                    failed[peer.name] = " ".join(str(error).split())[-600:]
+    except TimeoutError:
+        late = {peer.name: f"not made within {limit:g} s" for peer in peers if peer.name not in made}
+        failed = late | failed
+    return made, failed

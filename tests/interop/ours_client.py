@@ -69,7 +69,8 @@ def artifact_in(artifact: model.Artifact) -> Artifact:
 
 def task_in(task: model.Task) -> Task:
     artifacts = [artifact_in(artifact) for artifact in task.artifacts]
-    return Task(task.id, task.context_id, state_in(task.status.state), artifacts, text_of(task.status.message))
+    said = "".join(text_of(message) for message in task.history if message.role is model.Role.AGENT)
+    return Task(task.id, task.context_id, state_in(task.status.state), artifacts, text_of(task.status.message), said)
 
 
 def message_in(message: model.Message) -> Message:

@@ -13,7 +13,7 @@ from typing import Any
 from .kit.report import Outcome
 from .parties import HERE, ROOT
 
-READY_LIMIT = 30.0
+READY_LIMIT = 90.0
 STOP_LIMIT = 5.0
 
 
@@ -23,7 +23,8 @@ class NotReady(Exception):
 
 def _environment() -> dict[str, str]:
     """Peers find the kit by PYTHONPATH; nobody may reach loopback through a proxy."""
-    return {**os.environ, "PYTHONPATH": str(HERE), "PYTHONUNBUFFERED": "1", "NO_PROXY": "*", "no_proxy": "*"}
+    path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "NO_PROXY": "*", "no_proxy": "*"}
 
 
 @asynccontextmanager

@@ -26,8 +26,8 @@ class Chunk:
 class Recorder:
     """Listens at once; where it relays to can be told later, when the server knows its port."""
 
-    def __init__(self, target: str = "") -> None:
-        self.target = target
+    def __init__(self, target: str = "", host: str = "127.0.0.1") -> None:
+        self.target, self._host = target, host
         self._chunks: deque[Chunk] = deque(maxlen=KEPT_CHUNKS)
         self._connections: set[asyncio.Task[None]] = set()
         self._numbers = count(1)
@@ -36,10 +36,10 @@ class Recorder:
     @property
     def authority(self) -> str:
         assert self._server is not None
-        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return f"{self._host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def __aenter__(self) -> Recorder:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, self._host, 0)
         return self
 
     async def __aexit__(

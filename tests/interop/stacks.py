@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from . import ours
-from .parties import CACHE, OURS, PARTIES, Cell, Face
+from . import envs, ours
+from .parties import CACHE, DIRECT, FRAMED, OURS, PARTIES, PLATFORM, Cell, Face
 from .processes import server
 from .recorder import Recorder
+
+Launchers = Mapping[str, Sequence[str]]
 
 
 class Group(NamedTuple):
@@ -26,8 +27,15 @@ class Group(NamedTuple):
     def __str__(self) -> str:
         return ".".join(str(part).replace("/", "-") for part in self if part)
 
+    @property
+    def shared(self) -> bool:
+        """Whether its servers are those of the platform."""
+        return self.section == PLATFORM
+
 
 def group_of(cell: Cell) -> Group:
+    if cell.section in (PLATFORM, FRAMED, DIRECT):
+        return Group(PLATFORM, "", cell.agent.party, cell.agent.face)
     if cell.section == "gateway":
         return Group(cell.section, "", cell.agent.party, cell.agent.face)
     return Group(cell.section, cell.client.party, cell.agent.party, None)
@@ -35,12 +43,13 @@ def group_of(cell: Cell) -> Group:
 
 @dataclass
 class Target:
-    """Where a client is sent, and who listens in on the way."""
+    """Where a client is sent, and who listens in on the way; `note`: what our side said about it."""
 
     url: str
     via: Mapping[str, str] = field(default_factory=dict)
     near: list[Recorder] = field(default_factory=list)
     far: list[Recorder] = field(default_factory=list)
+    note: str = ""
 
     def bytes_between(self, started: float, ended: float) -> str:
         """The bytes of the client's hop; of the gateway's hop too, when there is one."""
@@ -56,38 +65,53 @@ class Target:
             recorder.forget()
 
 
+@dataclass
+class Behind:
+    """An agent that runs: where its card is, its base URL, and the recorders before it."""
+
+    url: str
+    card: str
+    recorders: list[Recorder]
+
+
 @asynccontextmanager
-async def stack(group: Group, pythons: Mapping[str, Path]) -> AsyncIterator[Target]:
+async def stack(group: Group, launchers: Launchers) -> AsyncIterator[Target]:
     logs = CACHE / "logs" / str(group)
     async with AsyncExitStack() as running:
         if group.agent == OURS.name:
-            ready = await running.enter_async_context(server(ours.serve(), logs / "serve.log"))
-            yield await _recorded(ready, running)
+            serve = ours.serve(PARTIES[group.client])
+            ready = await running.enter_async_context(server(serve, logs / "serve.log"))
+            yield await recorded(ready["url"], ready["interfaces"], running)
             return
-        http, grpc = [await running.enter_async_context(Recorder()) for _ in range(2)]
-        command = [str(pythons[group.agent]), str(PARTIES[group.agent].home / "agent.py")]
-        command += ["--public-http", http.authority, "--public-grpc", grpc.authority]
-        ready = await running.enter_async_context(server(command, logs / "agent.log"))
-        http.target, grpc.target = ready["http"], ready["grpc"]
+        agent = await start_agent(group, launchers, running)
         if group.upstream is None:
-            yield Target(ready["url"], near=[http, grpc])
+            yield Target(agent.url, near=agent.recorders)
             return
-        command = ours.gateway(ready["card"], PARTIES[group.agent], group.upstream)
-        gateway = await running.enter_async_context(server(command, logs / "gateway.log"))
-        target = await _recorded(gateway, running)
-        target.far = [http, grpc]
+        command = ours.gateway(agent.card, PARTIES[group.agent], group.upstream)
+        ready = await running.enter_async_context(server(command, logs / "gateway.log"))
+        target = await recorded(ready["url"], ready["interfaces"], running)
+        target.far = agent.recorders
         yield target
 
 
-async def _recorded(ready: Mapping[str, Any], running: AsyncExitStack) -> Target:
-    """Put a recorder before every authority that our side says it serves at."""
-    urls = [ready["url"], *(interface["url"] for interface in ready["interfaces"])]
+async def start_agent(group: Group, launchers: Launchers, running: AsyncExitStack) -> Behind:
+    """The agent of a group, with a recorder before each of its two ports. Raises `NotReady`."""
+    http, grpc = [await running.enter_async_context(Recorder()) for _ in range(2)]
+    command = [*launchers[group.agent], envs.script(PARTIES[group.agent], "agent")]
+    command += ["--public-http", http.authority, "--public-grpc", grpc.authority]
+    ready = await running.enter_async_context(server(command, CACHE / "logs" / str(group) / "agent.log"))
+    http.target, grpc.target = ready["http"], ready["grpc"]
+    return Behind(ready["url"], ready["card"], [http, grpc])
+
+
+async def recorded(url: str, interfaces: Sequence[Mapping[str, Any]], running: AsyncExitStack) -> Target:
+    """Put a recorder before every authority that our side says it serves at, on the host that it has."""
     via: dict[str, str] = {}
     recorders: list[Recorder] = []
-    for url in urls:
-        authority = urlsplit(url).netloc if "://" in url else url
+    for one in (url, *(interface["url"] for interface in interfaces)):
+        authority = urlsplit(one).netloc if "://" in one else one
         if authority not in via:
-            recorder = await running.enter_async_context(Recorder(authority))
+            recorder = await running.enter_async_context(Recorder(authority, authority.rpartition(":")[0]))
             recorders.append(recorder)
             via[authority] = recorder.authority
-    return Target(ready["url"], via, near=recorders)
+    return Target(url, via, near=recorders)

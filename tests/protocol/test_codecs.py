@@ -207,6 +207,11 @@ def test_errors_go_out_as_the_table_says(row: dict[str, str]) -> None:
     assert grpc[b"grpc-status"] == b"%d" % errors.GRPC_CODES[row["grpc_status"]]
 
 
+#: Where the table has what the SDKs for Python and Java send, which read the name in front of the text, and the one
+#: for JavaScript reads only this.
+BETTER_03 = {"TaskNotCancelableError": "FAILED_PRECONDITION"}
+
+
 @pytest.mark.parametrize("row", [row for row in ERRORS if row["code_03"]], ids=error_id)
 def test_03_errors_carry_what_each_sdk_reads(row: dict[str, str]) -> None:
     error = error_of(row)("What happened")
@@ -220,7 +225,8 @@ def test_03_errors_carry_what_each_sdk_reads(row: dict[str, str]) -> None:
     trailers = dict(CODECS[V03, "GRPC"].trailers(error) or ())
     told = row["name_03"] or row["name"]  # an error that 0.3 lacks goes under its 1.0 name
     assert trailers[b"grpc-message"] == f"{told}: What happened".encode()
-    assert not row["grpc_03"] or trailers[b"grpc-status"] == b"%d" % errors.GRPC_CODES[row["grpc_03"]]
+    status = BETTER_03.get(row["name"], row["grpc_03"])
+    assert not status or trailers[b"grpc-status"] == b"%d" % errors.GRPC_CODES[status]
 
 
 @pytest.mark.parametrize("cls", errors.WIRE_ERRORS)

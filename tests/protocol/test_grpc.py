@@ -274,6 +274,23 @@ def test_which_error_a_status_is(codec: Grpc, code: int, message: str, cls: type
     assert (type(error), error.message) == (cls, text)
 
 
+@pytest.mark.parametrize(
+    ("op", "cls"),
+    [
+        ("CancelTask", errors.TaskNotCancelableError),
+        ("GetExtendedAgentCard", errors.ExtendedAgentCardNotConfiguredError),
+        ("GetTask", errors.UnsupportedOperationError),
+    ],
+)
+def test_a_failed_precondition_of_0_3_names_no_class_so_the_operation_tells(op: str, cls: type[A2AError]) -> None:
+    assert type(V03.read_status(9, "Task not cancelable: t", {}, op)) is cls
+
+
+def test_a_task_that_cannot_be_cancelled_is_a_failed_precondition_for_every_0_3_reader() -> None:
+    trailers = V03.trailers(errors.TaskNotCancelableError("m"))
+    assert trailers[:2] == [(b"grpc-status", b"9"), (b"grpc-message", b"TaskNotCancelableError: m")]
+
+
 def rich(reason: str = "TASK_NOT_CANCELABLE") -> Any:
     status = status_pb2.Status(code=9, message="rich")
     info = error_details_pb2.ErrorInfo(reason=reason, domain="a2a-protocol.org", metadata={"task_id": "t"})

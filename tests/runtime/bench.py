@@ -51,6 +51,8 @@ class Ticks:
 class Named:
     """A caller with a name."""
 
+    consumed: frozenset[bytes] = frozenset()
+
     def __init__(self, name: str) -> None:
         self.name = name
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +14,23 @@ from msgspec.structs import replace
 from ..errors import ConfigError, DragomanError
 from ..gateway.agents import Agent
 from ..gateway.catalogue import card_url
-from ..gateway.common import common_of
+from ..gateway.common import Common, common_of
 from ..gateway.config import Config, FilePath, Secret, Upstream, UpstreamTls, completed
 from ..gateway.config.checks import complaints
-from ..gateway.config.reading import load
+from ..gateway.config.reading import Loaded, load, load_all
 from ..gateway.plan import Planned, plan
+from ..gateway.relay.callbacks import Before
+from ..gateway.reload import Reloader
 from ..gateway.switchboard import Switchboard
-from .hosting import Serving, host, host_until_stopped
+from .hosting import Ports, Serving, announce, host_until_stopped
 from .merging import merged, server_of, unsaid
+from .observing import Observing, logging_as, outlook
 from .options import Calling, run_async
 from .output import print_json, print_table, say
 
 app = App(name="gateway", version_flags=())
+app.command("dragoman.cli.health:health", name="health", version_flags=())
+app.command("dragoman.cli.deliveries:app", name="deliveries")  # has commands of its own
 
 
 @app.default
@@ -36,6 +43,10 @@ def gateway(
     forward: tuple[str, ...] = (),
     strict: bool = False,
     upstream_base64_files: bool = False,
+    store: str = "",
+    allow_private_webhooks: bool = False,
+    allow_webhook: tuple[str, ...] = (),
+    observing: Observing = Observing(),  # noqa: B008 - immutable
 ) -> None:
     """Stand in front of A2A agents, so that any A2A client can talk to them.
 
@@ -56,6 +67,13 @@ def gateway(
         Take a request that names no version as 0.3 even if its method or route is one of 1.0.
     upstream_base64_files
         The agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON.
+    store
+        Where webhooks and seen tasks are kept: sqlite:PATH, postgresql://USER@HOST/NAME or memory; else a file in the
+        state directory.
+    allow_private_webhooks
+        Call webhooks at private and loopback addresses too: for tests and closed networks.
+    allow_webhook
+        Host, .suffix, address or network where webhooks are called whatever address that is; may be repeated.
     """
     serving.check()
     if config is None:
@@ -72,15 +90,23 @@ def gateway(
             strict=strict,
         )
         found = _of_urls(url, pattern, serving)
+        relay = replace(found.relay, allow=allow_webhook, allow_private=allow_private_webhooks)
+        found = observing.over(_kept(replace(found, relay=relay), store))
         run_async(_one(found, serving) if len(url) == 1 else _many(found, serving))
         return
     if url:
         raise ConfigError("Give the agents in the file or on the command line, not both")
-    unsaid(serving, calling, upstream, forward, strict, upstream_base64_files)
-    found = load(config)
-    serving = merged(found.server, serving)
-    serving.check()
-    run_async(_many(Config(upstream=found.upstream, server=server_of(serving, found.server)), serving))
+    unsaid(serving, calling, upstream, forward, strict, upstream_base64_files, allow_private_webhooks, allow_webhook)
+
+    def loaded() -> tuple[Loaded, Serving]:
+        found, files = load_all(config)
+        listening = merged(found.server, serving)
+        listening.check()
+        found = observing.over(_kept(replace(found, server=server_of(listening, found.server)), store))
+        return Loaded(found, files), listening
+
+    first, listening = loaded()
+    run_async(_many(first.config, listening, first, lambda: loaded()[0]))
 
 
 @app.command
@@ -127,6 +153,11 @@ def _of_urls(urls: tuple[str, ...], pattern: Upstream, serving: Serving) -> Conf
     return config
 
 
+def _kept(config: Config, store: str) -> Config:
+    """The configuration, with the store of the command line if that names one."""
+    return replace(config, store=replace(config.store, url=store)) if store else config
+
+
 def _named(text: str) -> tuple[str, str]:
     """``NAME=URL`` or a URL alone."""
     name, equals, url = text.partition("=")
@@ -139,29 +170,58 @@ def _tls(calling: Calling) -> UpstreamTls:
     return UpstreamTls(ca=ca, cert=cert, key=key)
 
 
-def _note(text: str) -> None:
-    say(f"note: {text}", style="yellow")
-
-
 async def _one(config: Config, serving: Serving) -> None:
     """The gateway of one URL: it must answer now."""
-    agent = Agent(config.upstream[0], common_of(config, _note))
+    with logging_as(config.observe) as tell:
+        common = common_of(config, tell)
+        await _one_of(common, Agent(config.upstream[0], common), config, serving)
+
+
+async def _one_of(common: Common, agent: Agent, config: Config, serving: Serving) -> None:
+    await common.open(config)
+    relay = common.relay
+    assert relay is not None  # it was opened
     try:
         await agent.reach()
+        agent.start()
         client = agent.client
         assert client is not None  # it was reached
         title = f"{client.card.name} ({client.face} at {client.interface.url}) on every face"
         extra = {"upstream": {"face": str(client.face), "url": client.interface.url}}
-        await host(agent.app, serving, title=title, extra=extra)
+        looks = outlook(config, common, lambda: (agent,))
+
+        def started(url: str) -> None:
+            relay.listens(url)
+            announce(agent.app, url, as_json=serving.json, title=title, extra=extra)
+
+        await host_until_stopped(Before(agent, relay, agent.end_streams), serving, started, outlook=looks)
     finally:
+        await common.aclose()
         await agent.aclose()
 
 
-async def _many(config: Config, serving: Serving) -> None:
-    """The gateway of several: those that answer are served, the others are tried again."""
-    async with Switchboard(config, tell=_note) as board:
-        beside = {agent.config.port: agent for agent in board.agents if agent.config.port}
-        await host_until_stopped(board, serving, lambda url: _announce(board, url, as_json=serving.json), beside)
+async def _many(
+    config: Config, serving: Serving, loaded: Loaded | None = None, load: Callable[[], Loaded] | None = None
+) -> None:
+    """The gateway of several: those that answer are served, the others are tried again. With ``load``, another
+    configuration takes over when a file of ``loaded`` changes, and on SIGHUP."""
+    with logging_as(config.observe) as tell:
+        async with Switchboard(config, tell=tell) as board:
+            looks = outlook(config, board.common, lambda: board.agents)
+
+            def started(url: str) -> None:
+                if board.common.relay is not None:
+                    board.common.relay.listens(url)
+                _announce(board, url, as_json=serving.json)
+
+            async def keep_up(ports: Ports) -> None:
+                if loaded is not None and load is not None:
+                    ports_of, renewed = ports.adjust, ports.renew_tls
+                    reloader = Reloader(board, load, loaded, tell, ports=ports_of, renewed=renewed)
+                    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+                    await reloader.run()
+
+            await host_until_stopped(board, serving, started, board.beside, looks, keep_up)
 
 
 def _announce(board: Switchboard, url: str, *, as_json: bool) -> None:

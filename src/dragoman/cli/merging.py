@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-- Where the gateway listens may be said in both; an option that differs from its default wins over the file.
+- Where the gateway listens may be said in both; an option that is given wins over the file.
 - What is about one agent is said in the file alone.
 """
 
@@ -45,12 +45,13 @@ def merged(server: Server, serving: Serving) -> Serving:
 def server_of(serving: Serving, written: Server | None = None) -> Server:
     """The part of a configuration that agents have to know; ``written``: that of the file."""
     return Server(
-        host=serving.host,
-        port=serving.port,
+        host=serving.address,
+        port=serving.number,
         public_url=serving.public_url,
         trusted_proxies=serving.trusted_proxy,
         health=serving.health,
         reflection=serving.reflection,
+        drain=written.drain if written else 0.0,
         tls=written.tls if written else None,
     )
 

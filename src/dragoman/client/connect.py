@@ -90,6 +90,7 @@ def connect(
     base64_files: bool = False,
     resume: Resume = Resume(),  # noqa: B008 - immutable
     on_note: Note | None = None,
+    found: Found | None = None,
 ) -> Connecting:
     """Connect to a remote agent: ``client = await connect(...)``, or ``async with connect(...) as client``.
 
@@ -101,6 +102,7 @@ def connect(
     ``lenient``: read what breaks the specification but can be understood; else ``PeerError``. ``base64_files``: the
     agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, see :func:`dragoman.faces.rows`.
     ``resume``: how broken streams are taken up again. ``on_note``: is told, in words, what was forgiven and decided.
+    ``found``: the card of that url, if it was resolved before.
 
     Raises ``ConfigError`` if no interface of the card fits, and what :func:`dragoman.client.resolve.resolve` raises.
     No connection to the interface itself is made before the first call.
@@ -126,14 +128,15 @@ def connect(
         behaviour=Behaviour(reply=timeouts.reply, lenient=lenient, resume=resume, note=on_note),
         note=on_note or _quiet,
     )
-    return Connecting(agent, settings)
+    return Connecting(agent, settings, found)
 
 
 class Connecting:
     """A connection in the making; await it, or enter it."""
 
-    def __init__(self, agent: str | AgentCard, settings: Settings) -> None:
+    def __init__(self, agent: str | AgentCard, settings: Settings, found: Found | None = None) -> None:
         self._agent = agent
+        self._found = found
         self._settings = settings
         self._client: Client | None = None
 
@@ -157,7 +160,7 @@ class Connecting:
         if isinstance(self._agent, AgentCard):
             found, given = Found(self._agent, ""), ""
         else:
-            found, given = await _fetch(self._agent, settings), self._agent.strip()
+            found, given = self._found or await _fetch(self._agent, settings), self._agent.strip()
         for note in found.notes:
             settings.note(f"card: {note}")
         builder = _Builder(settings, given, found)
@@ -258,10 +261,10 @@ class _Builder:
         if trusted:
             headers += sendable(settings.headers)
         if isinstance(codec, Grpc):
-            from .transports.grpc import GrpcTransport, build_channel
+            from .transports.grpc import GrpcTransport, build_lines
 
-            channel = build_channel(url, tls, settings.limits, proxy=settings.proxy)
-            return GrpcTransport(url, codec, channel, headers=headers)
+            lines = build_lines(url, tls, settings.limits, proxy=settings.proxy)
+            return GrpcTransport(url, codec, lines, headers=headers)
         from .transports.connection import build_client
         from .transports.http import HttpTransport
 

@@ -219,6 +219,8 @@ class RemoteStream(EventStream):
             task = await self._remote.call(GET_TASK, GetTaskRequest(id=self._task_id), self._ctx)
         except DragomanError as error:
             raise broken from error
+        if task.status.state not in _RESTS:  # it goes on, where nobody can follow it
+            raise broken
         return _caught_up(task)
 
 

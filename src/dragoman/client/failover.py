@@ -3,7 +3,9 @@
 Rules of this module:
 
 - Only a ``TransportError`` with ``sent=False`` moves on. Whatever may have arrived is never sent again elsewhere.
-- The interface that worked stays the first choice. Moving on is said aloud, a step to an older version with it.
+- The interface that worked stays the first choice, until :meth:`Interfaces.prefer_first`. Moving on is said aloud, a
+  step to an older version with it.
+- Bytes are of one dialect: to move on with them they are read, and the reply is written in that dialect again.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from ..errors import TransportError
 from ..faces import Candidate
 from ..model import Req, Res, Streaming, Unary
 from ..service import AnyOperation, ByteStream, Context, EventStream
+from .decoded import exchanged, exchanged_stream
 from .remote import Remote
 
 T = TypeVar("T")
@@ -50,13 +53,29 @@ class Interfaces:
         except TransportError as error:
             return await self._elsewhere(lambda remote: remote.stream(op, request, ctx), error)
 
-    def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> Coroutine[Any, Any, bytes]:
-        """One call with message bytes of the current face's dialect; never moves on, another face reads others."""
-        return self.remote.exchange(op, body, ctx)
+    async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
+        """One call with message bytes of the current face's dialect; the reply is in it, whoever answered."""
+        remote = self.remote
+        try:
+            return await remote.exchange(op, body, ctx)
+        except TransportError as error:
+            if error.sent or len(self._candidates) == 1:
+                raise
+            return await exchanged(_Elsewhere(self, error), remote.dialect, op, body, ctx)
 
-    def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> Coroutine[Any, Any, ByteStream]:
+    async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
         """One stream with message bytes of the current face's dialect."""
-        return self.remote.exchange_stream(op, body, ctx)
+        remote = self.remote
+        try:
+            return await remote.exchange_stream(op, body, ctx)
+        except TransportError as error:
+            if error.sent or len(self._candidates) == 1:
+                raise
+            return await exchanged_stream(_Elsewhere(self, error), remote.dialect, op, body, ctx)
+
+    def prefer_first(self) -> None:
+        """Begin with the best interface again."""
+        self.candidate, self.remote = self._candidates[0], self._use(0)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -87,3 +106,17 @@ class Interfaces:
         if remote is None:
             remote = self._built[index] = self._build(self._candidates[index])
         return remote
+
+
+class _Elsewhere:
+    """The service of all interfaces but the one that ``error`` is of."""
+
+    def __init__(self, interfaces: Interfaces, error: TransportError) -> None:
+        self._interfaces = interfaces
+        self._error = error
+
+    def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Coroutine[Any, Any, Res]:
+        return self._interfaces._elsewhere(lambda remote: remote.call(op, request, ctx), self._error)
+
+    def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> Coroutine[Any, Any, EventStream]:
+        return self._interfaces._elsewhere(lambda remote: remote.stream(op, request, ctx), self._error)

@@ -20,11 +20,15 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes. ``body``: one reply. ``event``: one event of a stream. ``card``: an agent card."""
+    """Bytes. ``body``: one reply. ``event``: one event of a stream. ``card``: an agent card.
+
+    ``streams_per_connection``: calls and streams on one gRPC connection before there is another; a peer may allow no
+    more, and gRPC would let the next one wait without a word."""
 
     body: int = 64 * 1024 * 1024
     event: int = 16 * 1024 * 1024
     card: int = 1024 * 1024
+    streams_per_connection: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ..dialects.base import Notes
 from ..dialects.cards import load_card
 from ..errors import ConfigError, DragomanError, PeerError, PermissionDeniedError, TransportError, UnauthenticatedError
 from ..model import AgentCard
-from ..protocol.messages import HttpResponse
+from ..protocol.messages import NO_HEADERS, Headers, HttpResponse
 from .options import Limits, Timeouts, Tls
 from .rebase import origin
 
@@ -33,11 +33,12 @@ _ASK = {"accept": "application/json, application/a2a+json", "a2a-version": "1.0"
 
 
 class Found(NamedTuple):
-    """A card, where it was, and what had to be forgiven to read it, in words."""
+    """A card, where it was, what had to be forgiven to read it, in words, and the header fields that came with it."""
 
     card: AgentCard
     url: str
     notes: tuple[str, ...] = ()
+    fields: Headers = NO_HEADERS
 
 
 def card_urls(url: str) -> tuple[str, ...]:
@@ -63,21 +64,27 @@ async def resolve(
     tls: Tls = Tls(),  # noqa: B008 - immutable
     limits: Limits = Limits(),  # noqa: B008 - immutable
     proxy: str | None = None,
+    known: Found | None = None,
 ) -> Found:
     """Fetch and read the card of the agent at ``url``.
 
-    ``headers`` go along, credentials included. Raises ``UnauthenticatedError`` or ``PermissionDeniedError`` if the
-    card is protected, ``TransportError`` if nobody answers, ``PeerError`` if there is no card.
+    ``headers`` go along, credentials included. ``known``: what was found before; if that has not changed, it is given
+    back, with its fields made new (RFC 9110 §13.1, RFC 9111 §4.3.4). Raises ``UnauthenticatedError`` or
+    ``PermissionDeniedError`` if the card is protected, ``TransportError`` if nobody answers, ``PeerError`` if there is
+    no card.
     """
     from .transports.connection import Fetch, build_client  # loads the HTTP client
 
-    places = card_urls(url)
+    places = card_urls(url) if known is None else tuple(dict.fromkeys((known.url, *card_urls(url))))
     client = build_client(timeouts, tls, proxy)
     fetch = Fetch(client, timeouts, limits.card)
     missed: list[str] = []
     try:
         for place in places:
-            response, answered = await _get(fetch, place, {**_ASK, **(headers or {})})
+            validators = _validators(known) if known is not None and place == known.url else {}
+            response, answered = await _get(fetch, place, {**_ASK, **(headers or {}), **validators})
+            if response.status == 304 and known is not None and validators:
+                return known._replace(fields=_renewed(known.fields, response))
             found = _read(response, answered)
             if isinstance(found, Found):
                 return found
@@ -85,6 +92,17 @@ async def resolve(
     finally:
         await client.close()
     raise PeerError(_nowhere(url, missed))
+
+
+def _validators(known: Found) -> dict[str, str]:
+    named = (("etag", "if-none-match"), ("last-modified", "if-modified-since"))
+    return {ask: value for name, ask in named if (value := known.fields.text(name))}
+
+
+def _renewed(fields: Headers, response: HttpResponse) -> Headers:
+    """The stored fields, less those that the reply gives anew."""
+    new = {name for name, _ in response.headers}
+    return Headers([*(field for field in fields.raw if field[0] not in new), *response.headers])
 
 
 def _read(response: HttpResponse, url: str) -> Found | str:
@@ -107,7 +125,7 @@ def _read(response: HttpResponse, url: str) -> Found | str:
         card = load_card(body, notes)
     except DragomanError as error:
         return f"not a card: {error}"
-    return Found(card, url, tuple(notes.forgiven))
+    return Found(card, url, tuple(notes.forgiven), Headers(response.headers))
 
 
 def _status(response: HttpResponse) -> str:

@@ -9,6 +9,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from operator import is_
 from typing import Any, NoReturn
@@ -23,6 +24,7 @@ from .reading import Unreadable, Violation
 
 _Rules = Callable[[Any], Iterable[Violation]]
 
+_ZONED = re.compile(r"(?:[Zz]|[+-]\d\d:?\d\d)\s*$")
 _EMPTY = "must not be empty"
 _ONE_MEMBER = "needs exactly one of text, raw, url, data"
 MAX_PAGE = 100
@@ -185,11 +187,14 @@ def _status(status: TaskStatus, notes: Notes | None) -> TaskStatus:
     if time is None or (len(time) == 24 and time[23] == "Z" and time[19] == "."):
         return status
     try:
-        return msgspec.structs.replace(status, timestamp=canonical_time(time))
+        canonical = canonical_time(time)
     except (ValueError, OverflowError):
         if notes is not None:
             notes.lost.append("unreadable-timestamp")
         return msgspec.structs.replace(status, timestamp=None)
+    if notes is not None and not _ZONED.search(time):
+        notes.forgiven.append("a time without a zone taken as UTC")
+    return msgspec.structs.replace(status, timestamp=canonical)
 
 
 def _with_status(value: Any, notes: Notes | None) -> Any:

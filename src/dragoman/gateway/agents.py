@@ -2,22 +2,24 @@
 
 Rules of this module:
 
-- Until its card is there, every operation is refused with UnavailableError of the caller's face, and its card with
-  503; the attempts go on behind that, ever further apart, with jitter.
+- Until a card is there, every operation is refused with UnavailableError of the caller's face, and its card with 503;
+  the attempts go on behind that, ever further apart, with jitter.
+- Another card, or another face to call, means another app. Requests that came before run to their end in the old one,
+  streams included; the connections, turns and breakers are the same.
 - What a caller is told does not say why: addresses and reasons are the operator's, in the plan and in the log.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import random
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
+
+import msgspec
 
 from ..client.client import Client
 from ..client.connect import connect
-from ..client.options import Timeouts, Tls
+from ..client.options import Limits, Timeouts, Tls
+from ..client.resolve import Found, resolve
 from ..errors import DragomanError, UnavailableError
 from ..faces import FACES, Face, rows
 from ..model import AgentCapabilities, AgentCard
@@ -26,126 +28,226 @@ from ..server.app import A2AApp
 from ..server.asgi import Receive, Scope, Send, path_below_mount, send_response
 from ..server.published import CARD_PATHS
 from ..service import A2AService, EventStream
+from .breaker import State
 from .common import Common
 from .config import Upstream, UpstreamTls
+from .freshness import Pace
 from .layers import layered
+from .pool import Pool
+from .replicas import Backoff, Means, Replica, where
 
-log = logging.getLogger(__name__)
+__all__ = ["Agent", "AgentState", "Backoff", "Pace", "ReplicaState"]
+
+_LOOK = 0.1  # seconds between looks whether a retired agent is done
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Seconds between attempts to reach an upstream: ``first``, doubled each time up to ``most``."""
+class ReplicaState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one replica fares. ``error`` is the kind of the last failure, empty if there was none."""
 
-    first: float = 1.0
-    most: float = 60.0
+    url: str
+    reachable: bool
+    breaker: State
+    face: str = ""
+    calls: int = 0
+    streams: int = 0
+    error: str = ""
 
-    def delay(self, attempt: int) -> float:
-        """How long to wait after attempt number ``attempt``, counted from 0: between half and all of its time."""
-        return min(self.first * 2.0 ** min(attempt, 30), self.most) * random.uniform(0.5, 1.0)
+
+class AgentState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How an agent fares at the moment: ``calls`` and ``streams`` in flight, ``waiting`` for a turn. ``error``: the
+    kind of its last failure, while it cannot be reached."""
+
+    reachable: bool
+    replicas: tuple[ReplicaState, ...]
+    face: str = ""
+    calls: int = 0
+    streams: int = 0
+    waiting: int = 0
+    error: str = ""
 
 
 class Agent:
-    """An upstream of the gateway. ``app`` serves it.
+    """An upstream of the gateway. ``app`` serves it, and is another one when its card has changed.
 
-    ``client`` is None while it cannot be reached, and ``error`` says why. ``notes``: what was forgiven and decided.
+    ``notes``: what was forgiven and decided. ``backoff`` and ``pace``: when it is tried again and looked at again.
     """
 
-    def __init__(self, config: Upstream, common: Common, *, backoff: Backoff = Backoff()) -> None:
+    def __init__(
+        self,
+        config: Upstream,
+        common: Common,
+        *,
+        backoff: Backoff = Backoff(),  # noqa: B008 - immutable
+        pace: Pace = Pace(),  # noqa: B008 - immutable
+    ) -> None:
         self.config = config
-        self.client: Client | None = None
-        self.error: DragomanError | None = None
         self.notes: list[str] = []
         self.tried = asyncio.Event()
         self._common = common
-        self._tell = common.tell
-        self._backoff = backoff
-        self._next = backoff.first
-        self._trying: asyncio.Task[None] | None = None
+        means = Means(
+            resolve=self._resolve,
+            connect=self._connect,
+            changed=self._changed,
+            looked=self._looked,
+            tell=self._say,
+            backoff=backoff,
+            pace=pace,
+        )
+        urls = dict.fromkeys((config.url, *config.replicas))
+        self.pool = Pool([Replica(url, config, means) for url in urls], config.limits)
         self.app = self._made(_Absent(self), _unknown(config.name))
+        self._made_of: tuple[AgentCard, Face] | None = None
+        self._past: list[A2AApp] = []
+
+    # -- how it fares
+
+    @property
+    def client(self) -> Client | None:
+        """The client of the replica whose card is published, None while none was reached."""
+        lead = self.pool.lead
+        return lead.line.client if lead is not None and lead.line is not None else None
+
+    @property
+    def reachable(self) -> bool:
+        """Whether calls go through, as far as is known."""
+        return any(one.reachable for one in self.pool.replicas)
+
+    @property
+    def error(self) -> DragomanError | None:
+        """Why it cannot be reached, None if it can."""
+        if self.reachable:
+            return None
+        return next(filter(None, (one.error or one.last_error for one in self.pool.replicas)), None)
+
+    @property
+    def state(self) -> AgentState:
+        """All of it at a glance, without addresses but those of replicas."""
+        pool, client, error = self.pool, self.client, self.error
+        return AgentState(
+            reachable=self.reachable,
+            face=str(client.face) if client is not None else "",
+            calls=sum(one.calls for one in pool.replicas),
+            streams=sum(one.streams for one in pool.replicas),
+            waiting=pool.calls.waiting + pool.streams.waiting,
+            error=type(error).__name__ if error is not None else "",
+            replicas=tuple(map(_state, pool.replicas)),
+        )
 
     @property
     def retry_after(self) -> float:
         """Seconds after which a caller may come back."""
-        return max(1.0, self._next)
+        return min(one.retry_after for one in self.pool.replicas)
+
+    # -- serving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI entry point."""
-        if self.client is None and scope["type"] == "http" and path_below_mount(scope) in CARD_PATHS:
+        if self._made_of is None and scope["type"] == "http" and path_below_mount(scope) in CARD_PATHS:
             await send_response(send, self._no_card())
         else:
             await self.app(scope, receive, send)
 
     def start(self) -> None:
-        """Begin to reach it in the background; ``tried`` is set after the first attempt."""
-        self._trying = asyncio.create_task(self._keep_trying(), name=f"dragoman-upstream-{self.config.name}")
+        """Begin to reach its replicas, and to look at their cards now and again; ``tried`` is set after first attempts:
+        as soon as one is there, or all were tried."""
+        for one in self.pool.replicas:
+            one.start()
 
     async def reach(self) -> None:
-        """One attempt: fetch the card and choose a face. Raises what :func:`dragoman.client.connect.connect` does."""
-        self.notes = []
-        try:
-            client = await self._connect()
-        except DragomanError as error:
-            self.error = error
-            raise
-        absent, self.app = self.app, self._made(*layered(self.config, client, self._common))
-        self.client, self.error = client, None
-        await absent.aclose()
+        """One attempt at each replica: fetch the card and choose a face. Raises what
+        :func:`dragoman.client.connect.connect` does if none could be reached."""
+        found = await asyncio.gather(*(one.look() for one in self.pool.replicas), return_exceptions=True)
+        errors = [one for one in found if one is not None]
+        for error in errors:
+            if self.pool.lead is None or not isinstance(error, DragomanError):
+                raise error
+
+    def serve_as(self, common: Common) -> None:
+        """Be part of another configuration from now on, whose own keys have changed; open streams go on."""
+        self._common = common
+        if self._made_of is not None:
+            self._remake()
+        else:
+            self.app = self._made(_Absent(self), _unknown(self.config.name))
 
     async def end_streams(self) -> None:
         """Stop trying, and end every stream with an error that says so; calls in progress get their answers."""
-        if self._trying is not None:
-            self._trying.cancel()
-            await asyncio.gather(self._trying, return_exceptions=True)
-        await self.app.aclose()
+        await asyncio.gather(*(one.stop() for one in self.pool.replicas))
+        await asyncio.gather(*(one.aclose() for one in (self.app, *self._past)))
 
     async def aclose(self) -> None:
         """End its streams and close its connections."""
         await self.end_streams()
-        if self.client is not None:
-            await self.client.aclose()
+        await asyncio.gather(*(one.aclose() for one in self.pool.replicas))
 
-    async def _keep_trying(self) -> None:
-        attempt = 0
-        while True:
-            try:
-                await self.reach()
-            except DragomanError as error:
-                self._next = self._backoff.delay(attempt)
-                if not attempt:
-                    self._tell(f"{self.config.name}: {error}. It is tried again until it answers")
-            except Exception:  # a fault of ours with one upstream must not end the attempts, nor the others
-                log.exception("upstream %s", self.config.name)
-                self._next = self._backoff.most
-            else:
-                if attempt:
-                    self._tell(f"{self.config.name}: it answers now, {_face(self.client)}")
-                return
-            finally:
-                self.tried.set()
-            await asyncio.sleep(self._next)
-            attempt += 1
+    async def retire(self, patience: float) -> None:
+        """Go, as soon as the calls and streams that it has are over, after so many seconds whether or not."""
+        await asyncio.gather(*(one.stop() for one in self.pool.replicas))
+        loop = asyncio.get_running_loop()
+        end = loop.time() + patience
+        while self._at_work() and loop.time() < end:  # noqa: ASYNC110 - nobody who works has to tell
+            await asyncio.sleep(_LOOK)
+        await self.aclose()
 
-    async def _connect(self) -> Client:
+    def _at_work(self) -> bool:
+        apps = (self.app, *self._past)
+        return any(one.busy for one in self.pool.replicas) or any(one.desk.streams for one in apps)
+
+    # -- what its replicas are given
+
+    async def _resolve(self, url: str, known: Found | None) -> Found:
+        config = self.config
+        headers = {name: secret.value for name, secret in config.headers.items()}
+        if config.bearer is not None:
+            headers["authorization"] = f"Bearer {config.bearer.value}"
+        return await resolve(url, headers=headers, timeouts=_timeouts(config), tls=_tls(config.tls), known=known)
+
+    async def _connect(self, url: str, found: Found) -> Client:
         config, pin = self.config, self.config.pin
         return await connect(
-            config.url,
+            url,
+            found=found,
             version=pin.version if pin else None,
             binding=pin.binding if pin else None,
             headers={name: secret.value for name, secret in config.headers.items()},
             bearer=config.bearer.value if config.bearer else None,
-            timeouts=Timeouts(config.timeouts.connect, config.timeouts.reply, config.timeouts.silence),
+            timeouts=_timeouts(config),
+            limits=_limits(config),
             tls=_tls(config.tls),
             lenient=config.lenient,
             base64_files=config.upstream_base64_files,
             on_note=self._note,
         )
 
+    def _say(self, text: str) -> None:
+        self._common.tell(f"{self.config.name}: {text}")
+
     def _note(self, note: str) -> None:
         """A new one: notes come at any time, and a long life must not pile them up."""
         if note not in self.notes and len(self.notes) < 100:
             self.notes.append(note)
-            self._tell(f"{self.config.name}: {note}")
+            self._say(note)
+
+    def _looked(self) -> None:
+        if self.pool.lead is not None or all(one.looked for one in self.pool.replicas):
+            self.tried.set()
+
+    def _changed(self) -> None:
+        """A replica has another client: publish its card if it is the one that stands for all."""
+        before, now = self._made_of, (self.pool.card, self.pool.face)
+        if now == before:
+            return
+        self._remake()
+        if before is not None and now[1] != before[1]:
+            lead = self.pool.lead
+            self._say(f"it was called over {before[1]}, from now on {where(lead.line if lead is not None else None)}")
+        elif before is not None:
+            self._say("its card has changed")
+
+    def _remake(self) -> None:
+        before, self._made_of = self.app, (self.pool.card, self.pool.face)
+        self.app = self._made(*layered(self.config, self.pool, self._common, self._note))
+        self._past = [*(one for one in self._past if one.desk.streams), before]
 
     def _made(self, service: A2AService, card: AgentCard) -> A2AApp:
         config, server = self.config, self._common.server
@@ -162,6 +264,9 @@ class Agent:
             health=server.health,
             reflection=server.reflection,
             grpc_at=config.grpc_target,
+            grpc_tenant=config.tenant,
+            callers=self._common.admission,
+            observer=self._common.telemetry.watch(config.name),
         )
 
     def _no_card(self) -> HttpResponse:
@@ -201,10 +306,27 @@ def _unknown(name: str) -> AgentCard:
     )
 
 
+def _state(one: Replica) -> ReplicaState:
+    return ReplicaState(
+        url=one.url,
+        reachable=one.reachable,
+        breaker=one.breaker.state,
+        face=str(one.line.client.face) if one.line is not None else "",
+        calls=one.calls,
+        streams=one.streams,
+        error=type(one.last_error or one.error).__name__ if one.last_error or one.error else "",
+    )
+
+
+def _timeouts(config: Upstream) -> Timeouts:
+    return Timeouts(config.timeouts.connect, config.timeouts.reply, config.timeouts.silence)
+
+
+def _limits(config: Upstream) -> Limits:
+    said = config.limits
+    return Limits(body=said.reply, event=said.event, streams_per_connection=said.streams_per_connection)
+
+
 def _tls(tls: UpstreamTls) -> Tls:
     ca, cert, key = (file.path if file else None for file in (tls.ca, tls.cert, tls.key))
     return Tls(ca=ca, cert=cert, key=key, verify=tls.verify)
-
-
-def _face(client: Any) -> str:
-    return f"over {client.face} at {client.interface.url}"

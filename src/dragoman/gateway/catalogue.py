@@ -68,7 +68,7 @@ def _listed(agent: Agent, base: str) -> Listed:
         version=card.version,
         path=agent.config.path,
         card=card_url(agent, base),
-        available=agent.client is not None,
+        available=agent.reachable,
         interfaces=served(agent, base),
     )
 

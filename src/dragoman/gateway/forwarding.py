@@ -2,7 +2,7 @@
 
 It is a list of what may pass, not of what may not: Authorization, the fields that the card's security schemes name,
 trace context (W3C Trace Context, Baggage), and what the operator adds. Hop-by-hop fields (RFC 9110 §7.6.1) and those
-that the codecs write themselves are never on it.
+that the codecs write themselves are never on it. What verified a caller here was meant for the gateway and stays here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,22 @@ def _named_by(card: AgentCard) -> set[bytes]:
     return names
 
 
-def forward(headers: Headers, names: frozenset[bytes]) -> Headers:
-    """The fields of ``headers`` that pass."""
-    passing = [field for field in headers.raw if field[0] in names]
-    return Headers(passing) if passing else NO_HEADERS
+class Passing:
+    """The fields that pass: ``names``, less those that verified a caller unless ``credentials`` lets them on."""
+
+    def __init__(self, names: frozenset[bytes], *, credentials: bool = False) -> None:
+        self._names = names
+        self._credentials = credentials
+        self._without: dict[frozenset[bytes], frozenset[bytes]] = {}  # as many as there are kinds of credentials
+
+    def forward(self, headers: Headers, consumed: frozenset[bytes] = frozenset()) -> Headers:
+        """The fields of ``headers`` that pass; ``consumed`` verified their caller."""
+        names = self._names if not consumed or self._credentials else self._less(consumed)
+        passing = [field for field in headers.raw if field[0] in names]
+        return Headers(passing) if passing else NO_HEADERS
+
+    def _less(self, consumed: frozenset[bytes]) -> frozenset[bytes]:
+        found = self._without.get(consumed)
+        if found is None:
+            found = self._without[consumed] = self._names - consumed
+        return found

@@ -10,53 +10,87 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol
 
 import msgspec
 
-from ..client.client import Client
+from ..client.remote import Remote
 from ..dialects.base import Dialect
-from ..errors import PushNotificationNotSupportedError, TaskNotFoundError
+from ..errors import TaskNotFoundError
+from ..faces import Face
 from ..model import (
-    CREATE_PUSH_CONFIG,
-    DELETE_PUSH_CONFIG,
     GET_EXTENDED_AGENT_CARD,
-    GET_PUSH_CONFIG,
     LIST_PUSH_CONFIGS,
-    SEND_MESSAGE,
-    SEND_STREAMING_MESSAGE,
     SUBSCRIBE_TO_TASK,
     AgentCard,
+    AgentInterface,
     GetTaskPushNotificationConfigRequest,
     ListTaskPushNotificationConfigsRequest,
     Req,
     Res,
-    SendMessageRequest,
     Streaming,
-    TaskPushNotificationConfig,
     Unary,
 )
 from ..service import AnyOperation, ByteStream, Context, EventStream
-from .forwarding import forward, forwarded_names
+from .forwarding import Passing, forwarded_names
+from .mending import Mending
 from .passing import PassedStream, sound_json
 
-_PUSH: frozenset[AnyOperation] = frozenset({CREATE_PUSH_CONFIG, GET_PUSH_CONFIG, LIST_PUSH_CONFIGS, DELETE_PUSH_CONFIG})
 #: Never passed as bytes: the card is rewritten, and a subscription is taken up again when it breaks.
 _DECODED: frozenset[AnyOperation] = frozenset({GET_EXTENDED_AGENT_CARD, SUBSCRIBE_TO_TASK})
-_SENDS: frozenset[AnyOperation] = frozenset({SEND_MESSAGE, SEND_STREAMING_MESSAGE})
+
+
+def _quiet(said: str) -> None:
+    """Nobody listens."""
+
+
+class Connected(Protocol):
+    """What the gateway needs of whatever is connected to the upstream: a client, or a pool of them."""
+
+    @property
+    def card(self) -> AgentCard: ...
+
+    @property
+    def face(self) -> Face: ...
+
+    @property
+    def interface(self) -> AgentInterface: ...
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    @property
+    def remote(self) -> Remote: ...
+
+    def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Coroutine[Any, Any, Res]: ...
+
+    def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> Coroutine[Any, Any, EventStream]: ...
+
+    def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> Coroutine[Any, Any, bytes]: ...
+
+    def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> Coroutine[Any, Any, ByteStream]: ...
 
 
 class Gateway:
     """An agent of somebody else, as an :class:`A2AService`.
 
     ``client``: connected to the upstream; it is closed by whoever made it. ``forwarded``: names of header fields
-    that go on to the upstream besides credentials and trace context.
+    that go on to the upstream besides credentials and trace context. ``credentials``: those that verified a caller
+    here go on too. ``tell`` hears what was found out about the agent.
     """
 
-    def __init__(self, client: Client, *, forwarded: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        client: Connected,
+        *,
+        forwarded: Iterable[str] = (),
+        credentials: bool = False,
+        tell: Callable[[str], None] = _quiet,
+    ) -> None:
         self._client = client
-        self._names = forwarded_names(client.card, forwarded)
+        self._mending = Mending(tell)
+        self._names = Passing(forwarded_names(client.card, forwarded), credentials=credentials)
 
     @property
     def card(self) -> AgentCard:
@@ -65,7 +99,6 @@ class Gateway:
 
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
         """As ``A2AService.call``."""
-        self._refuse_push(op, request, ctx)
         outward = self._outward(ctx)
         if isinstance(request, GetTaskPushNotificationConfigRequest) and not request.id:
             request = await self._first_config(request, outward)  # type: ignore[assignment]  # same class
@@ -75,7 +108,6 @@ class Gateway:
 
     async def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> EventStream:
         """As ``A2AService.stream``."""
-        self._refuse_push(op, request, ctx)
         outward = self._outward(ctx)
         stream = await self._client.stream(op, request, outward)
         self._inward(outward, ctx)
@@ -84,22 +116,24 @@ class Gateway:
     def passes(self, dialect: Dialect, op: AnyOperation) -> bool:
         """Whether bytes may pass: one dialect on both sides, no tenant to write in, nothing to be seen inside."""
         remote = self._client.remote
-        return dialect is remote.dialect and not remote.tenant and op not in _DECODED
+        return dialect is remote.dialect and not remote.tenant and op not in _DECODED and not self._mending.needed
 
     async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
         """As ``PassThrough.exchange``."""
-        outward = self._outward(ctx)
+        outward, dialect = self._outward(ctx), self._client.dialect
         reply = await self._client.exchange(op, body, outward)
         self._inward(outward, ctx)
-        return reply if outward.binding == "GRPC" else sound_json(reply)
+        return reply if outward.binding == "GRPC" else self._mending.looked_into(op, dialect, sound_json(reply))
 
     async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
         """As ``PassThrough.exchange_stream``."""
         outward = self._outward(ctx)
-        client = self._client
-        stream = await client.exchange_stream(op, body, outward)
+        dialect, sound = self._client.dialect, None if outward.binding == "GRPC" else sound_json
+        stream = await self._client.exchange_stream(op, body, outward)
         self._inward(outward, ctx)
-        return PassedStream(stream, op, client.dialect, None if client.face.binding == "GRPC" else sound_json)
+        passed = PassedStream(stream, op, dialect, sound, self._mending)
+        await passed.open()
+        return passed
 
     def _outward(self, ctx: Context) -> Context:
         binding, version = self._client.remote.face
@@ -107,7 +141,7 @@ class Gateway:
             version=version,
             binding=binding,
             tenant=ctx.tenant,
-            headers=forward(ctx.headers, self._names),
+            headers=self._names.forward(ctx.headers, ctx.caller.consumed),
             extensions=ctx.extensions,
             caller=ctx.caller,
             deadline=ctx.deadline,
@@ -117,16 +151,6 @@ class Gateway:
     def _inward(outward: Context, ctx: Context) -> None:
         ctx.activated = outward.activated
         ctx.retry_after = outward.retry_after
-
-    def _refuse_push(self, op: AnyOperation, request: Any, ctx: Context) -> None:
-        """A webhook gets the payloads of the version it was registered in, which only the upstream's own is."""
-        upstream = self._client.remote.face.version
-        if ctx.version == upstream or not (op in _PUSH or (op in _SENDS and _inline_config(request))):
-            return
-        raise PushNotificationNotSupportedError(
-            f"The agent behind this gateway speaks {upstream} and would notify in {upstream}: "
-            f"register the webhook in {upstream}"
-        )
 
     async def _first_config(
         self, request: GetTaskPushNotificationConfigRequest, ctx: Context
@@ -139,7 +163,3 @@ class Gateway:
         if not configs:
             raise TaskNotFoundError("The task has no push notification config")
         return msgspec.structs.replace(request, id=configs[0].id)
-
-
-def _inline_config(request: SendMessageRequest) -> TaskPushNotificationConfig | None:
-    return request.configuration.task_push_notification_config if request.configuration else None

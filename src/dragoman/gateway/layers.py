@@ -6,15 +6,43 @@ is a client behind a server.
 
 from __future__ import annotations
 
-from ..client.client import Client
+from collections.abc import Callable
+from functools import partial
+
 from ..model import AgentCard
 from ..service import A2AService
 from .common import Common
 from .config import Upstream
-from .gateway import Gateway
+from .emulation.announcing import announced
+from .emulation.stack import Announcing, Means, emulated, lacking
+from .gateway import Connected, Gateway
+from .identity import credential_names, owner_of
+from .index import Indexed
+from .relay.stack import relayed
+from .tenants import Nameless
 
 
-def layered(config: Upstream, client: Client, common: Common) -> tuple[A2AService, AgentCard]:
-    """The service of an agent that was reached, and the card to publish for it."""
-    gateway = Gateway(client, forwarded=config.forward)
-    return gateway, gateway.card
+def layered(
+    config: Upstream, client: Connected, common: Common, note: Callable[[str], None]
+) -> tuple[A2AService, AgentCard]:
+    """The service of an agent that was reached, and the card to publish for it; ``note`` hears what is found out."""
+    gateway = Gateway(client, forwarded=config.forward, credentials=config.forward_credentials, tell=note)
+    card = gateway.card
+    caller_of = partial(owner_of, names=credential_names(card, config.forward))
+    means = Means(store=common.tasks, background=common.background, caller_of=caller_of)
+    service = common.telemetry.toward_agent(config.name, gateway, client)
+    service = emulated(service, config, card, means)
+    service, card = relayed(service, config, client, card, common.relay, caller_of)
+    made_up = lacking(config.emulate, card)
+    if config.index and common.index is not None:
+        unlisted = client.face.version == "0.3"
+        service = Indexed(service, common.index, config.name, caller_of, lacks=unlisted)
+        made_up += ("list-tasks",) if unlisted else ()
+    if made_up:
+        service = Announcing(service, made_up)
+    card = announced(card, made_up)
+    if common.admission is not None:
+        service, card = common.admission.admitted(config.name, service), common.admission.announced(card)
+    if config.tenant:
+        service = Nameless(service, config.tenant)
+    return common.telemetry.toward_callers(config.name, service), card

@@ -11,6 +11,7 @@ from ..faces import Candidate, Face, interfaces
 from ..model import AgentCard, AgentInterface
 from .agents import Agent
 from .config import Upstream
+from .replicas import Replica
 
 
 class PlannedInterface(msgspec.Struct, frozen=True, rename="camel"):
@@ -21,9 +22,19 @@ class PlannedInterface(msgspec.Struct, frozen=True, rename="camel"):
     url: str
 
 
+class PlannedReplica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One replica of an upstream that has several. ``face`` and ``calls`` are empty while it cannot be reached."""
+
+    url: str
+    face: str = ""
+    calls: str = ""
+    error: str = ""
+
+
 class Planned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One upstream of the plan. ``face``, ``calls`` and ``why`` are empty while it cannot be reached; then ``error``
-    says what happened. ``others``: faces of its card that could be called too. ``grpc``: how gRPC finds it."""
+    says what happened, as it does when what was reached cannot be any more. ``others``: faces of its card that could be
+    called too. ``grpc``: how gRPC finds it. ``replicas``: all of them, if there are several."""
 
     name: str
     url: str
@@ -33,6 +44,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str = ""
     others: tuple[str, ...] = ()
     grpc: str = ""
+    replicas: tuple[PlannedReplica, ...] = ()
     interfaces: tuple[PlannedInterface, ...]
     notes: tuple[str, ...] = ()
     error: str = ""
@@ -46,11 +58,13 @@ def plan(agent: Agent, base: str) -> Planned:
         url=config.url,
         path=config.path,
         grpc=grpc_place(config),
+        replicas=tuple(map(_replica, agent.pool.replicas)) if config.replicas else (),
         interfaces=served(agent, base),
         notes=tuple(agent.notes),
+        error=str(agent.error) if agent.error is not None else "",
     )
     if client is None:
-        return msgspec.structs.replace(common, error=str(agent.error) if agent.error else "has not answered yet")
+        return msgspec.structs.replace(common, error=common.error or "has not answered yet")
     return msgspec.structs.replace(
         common,
         face=str(client.face),
@@ -58,6 +72,14 @@ def plan(agent: Agent, base: str) -> Planned:
         why=why(client.card, client.face, pinned=config.pin is not None),
         others=tuple(str(one.face) for one in interfaces(client.card) if one.face != client.face),
     )
+
+
+def _replica(one: Replica) -> PlannedReplica:
+    error = str(one.error or one.last_error or "") if not one.reachable else ""
+    if one.line is None:
+        return PlannedReplica(url=one.url, error=error or "has not answered yet")
+    client = one.line.client
+    return PlannedReplica(url=one.url, face=str(client.face), calls=client.interface.url, error=error)
 
 
 def served(agent: Agent, base: str) -> tuple[PlannedInterface, ...]:
@@ -77,6 +99,7 @@ def grpc_place(config: Upstream) -> str:
         return ""
     told = [f"host {config.authority}"] if config.authority else []
     told += [f"port {config.port}"] if config.port else []
+    told += [f"tenant {config.tenant}{'' if told else ', 1.0 only: 0.3 has none'}"] if config.tenant else []
     return ", ".join(told) or "every other host"
 
 

@@ -4,6 +4,7 @@ Rules of this module:
 
 - A message is a flag byte, four bytes of length, and its bytes; a request holds exactly one.
 - What went wrong stands in trailers. An error before the first message goes out as headers alone ("trailers-only").
+- When to come back stands in the details of 1.0, and in ``grpc-retry-pushback-ms`` on both.
 - 1.0 tells its error in ``grpc-status-details-bin``; 0.3 has the error's name before the message text.
 - gzip, deflate and identity are read, bounded by the limit for messages; nothing is compressed.
 """
@@ -11,6 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
@@ -24,6 +26,7 @@ from ..errors import (
     InvalidRequestError,
     MethodNotFoundError,
     PeerError,
+    UnauthenticatedError,
     UnsupportedOperationError,
 )
 from . import details as rpc
@@ -32,7 +35,7 @@ from .jsontext import excerpt, media_type
 from .messages import Call, Header, Headers, HttpRequest, HttpResponse, Rejected
 from .operations import GRPC_SERVICE, VERSIONS, WIRE, Version
 from .refusals import EncodingNotSupportedError, MessageTooLargeError, VerbNotAllowedError
-from .replies import plain_status, unreadable
+from .replies import field_value, plain_status, unreadable
 from .verdict import Evidence
 
 CONTENT_TYPE = b"application/grpc"
@@ -98,6 +101,8 @@ class Grpc:
         headers = [_TYPE, *self.trailers(error)]
         if isinstance(error, EncodingNotSupportedError):
             headers.append((b"grpc-accept-encoding", _ACCEPTED))
+        if isinstance(error, UnauthenticatedError):
+            headers.append((b"www-authenticate", field_value(error.challenge)))
         return HttpResponse(200, headers)
 
     def stream_head(self, call: Call) -> HttpResponse:
@@ -127,6 +132,8 @@ class Grpc:
         out = status_fields(name, text)
         if self.version == "1.0":
             out += _details_field(GRPC_CODES[name], text, error)
+        if error.retry_after is not None:
+            out.append((_PUSHBACK.encode(), b"%d" % max(0, math.ceil(error.retry_after * 1000))))
         return out
 
     # client half
@@ -176,6 +183,8 @@ class Grpc:
                 text = ""  # broken details: the status and its message still stand
             found.message = text or message
         error = found.error() or InternalError(message)
+        if error.retry_after is None:
+            error.retry_after = _pushback(trailers.get(_PUSHBACK))
         if not message and error.message == InternalError.row.title:
             error.message = f"gRPC status {found.grpc}"
         return error
@@ -208,6 +217,8 @@ class Grpc:
 
 
 _DETAILS = "grpc-status-details-bin"
+#: Milliseconds after which a call may be tried again (gRPC's own retry design, A6).
+_PUSHBACK = "grpc-retry-pushback-ms"
 
 
 def frame(message: bytes) -> bytes:
@@ -289,6 +300,11 @@ def _details_field(code: int, text: str, error: A2AError) -> list[Header]:
     if len(packed) > _MAX_DETAILS:
         packed = rpc.write_status(code, text, [{**details[0], "metadata": {}}])
     return [(_DETAILS.encode(), base64.b64encode(packed).rstrip(b"="))]
+
+
+def _pushback(value: bytes | str | None) -> float | None:
+    text = value.decode("latin-1") if isinstance(value, bytes) else value or ""
+    return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) < 12 else None
 
 
 def _decoded(packed: bytes) -> bytes:

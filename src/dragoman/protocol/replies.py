@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from email.utils import parsedate_to_datetime
 
 from ..errors import A2AError, PeerError, UnauthenticatedError
 from .jsontext import excerpt, media_type
@@ -57,9 +58,16 @@ def evidence_of_reply(response: HttpResponse, value: object, version: Version, o
 
 
 def retry_after(headers: Headers) -> float | None:
-    """Retry-After in seconds; None if absent or a date (RFC 9110 §10.2.3)."""
+    """Retry-After in seconds, of a date those since the reply's own Date; None if it is absent or unreadable (RFC 9110
+    §10.2.3)."""
     text = headers.text("retry-after").strip()
-    return float(text) if text.isascii() and text.isdigit() else None
+    if not text or (text.isascii() and text.isdigit()):
+        return float(text) if text else None
+    try:
+        left = parsedate_to_datetime(text) - parsedate_to_datetime(headers.text("date"))
+    except (ValueError, TypeError):
+        return None
+    return max(left.total_seconds(), 0.0)
 
 
 def plain_status(response: HttpResponse, version: Version, message: str = "") -> A2AError | None:

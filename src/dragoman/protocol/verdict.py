@@ -74,6 +74,12 @@ GRPC: dict[str, type[A2AError]] = {
     "UNAUTHENTICATED": errors.UnauthenticatedError,
 }
 
+#: What FAILED_PRECONDITION of a 0.3 peer means, by operation: the SDK for JavaScript names no class with it.
+PRECONDITION_03: dict[str, type[A2AError]] = {
+    "CancelTask": errors.TaskNotCancelableError,
+    "GetExtendedAgentCard": errors.ExtendedAgentCardNotConfiguredError,
+}
+
 #: Codes beside which a class name still says something.
 _VAGUE = (None, -32603, -32000)
 _CARD = "GetExtendedAgentCard"
@@ -158,6 +164,8 @@ class Evidence:
                 return errors.ExtendedAgentCardNotConfiguredError
             if self.message in ("", "Not Found"):  # what web frameworks say of a route that they do not have
                 return errors.MethodNotFoundError
+        if self.version == "0.3" and self.grpc == "FAILED_PRECONDITION" and self.op in PRECONDITION_03:
+            return PRECONDITION_03[self.op]
         cls = HTTP[self.version].get(self.http) or GRPC.get(self.grpc)
         if cls is None and self.http >= 400:
             cls = errors.InternalError if self.http >= 500 else errors.InvalidRequestError

@@ -11,6 +11,8 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from ..errors import InvalidParamsError, TaskNotFoundError
@@ -42,9 +44,14 @@ async def inline(
 ) -> Webhook:
     """The webhook of a send to an existing task: one that repeats a stored config is that one."""
     for known in await store.configs(owner, task_id):
-        if not config.id and replace(known.config, id="", task_id=config.task_id, tenant=config.tenant) == config:
+        if repeats(config, known.config):
             return known
     return Webhook(complete(config, task_id), version)
+
+
+def repeats(config: TaskPushNotificationConfig, known: TaskPushNotificationConfig) -> bool:
+    """Whether a config without an id is one that is known already."""
+    return not config.id and replace(known, id="", task_id=config.task_id, tenant=config.tenant) == config
 
 
 async def keep(store: Store, owner: Owner, webhook: Webhook) -> None:
@@ -57,7 +64,12 @@ async def keep(store: Store, owner: Owner, webhook: Webhook) -> None:
 
 async def get(store: Store, owner: Owner, task_id: str, config_id: str) -> TaskPushNotificationConfig:
     """The config of this id, or the first one if the id is empty (0.3). Raises ``TaskNotFoundError`` if none is."""
-    for config, _ in await store.configs(owner, task_id):
+    return chosen([one.config for one in await store.configs(owner, task_id)], task_id, config_id)
+
+
+def chosen(known: Iterable[TaskPushNotificationConfig], task_id: str, config_id: str) -> TaskPushNotificationConfig:
+    """As :func:`get`, of those that are known."""
+    for config in known:
         if config_id in ("", config.id):
             return config
     raise TaskNotFoundError(
@@ -69,9 +81,16 @@ async def page(
     store: Store, owner: Owner, request: ListTaskPushNotificationConfigsRequest
 ) -> ListTaskPushNotificationConfigsResponse:
     """The configs of a task in the order of their ids; all of them unless a page size is asked for."""
+    return paged([one.config for one in await store.configs(owner, request.task_id)], request)
+
+
+def paged(
+    several: Iterable[TaskPushNotificationConfig], request: ListTaskPushNotificationConfigsRequest
+) -> ListTaskPushNotificationConfigsResponse:
+    """As :func:`page`, of those that are known."""
     if not 0 <= request.page_size <= MAX_PAGE:
         raise InvalidParamsError(violations=(("pageSize", f"must be from 1 to {MAX_PAGE}"),))
-    known = sorted((one.config for one in await store.configs(owner, request.task_id)), key=lambda config: config.id)
+    known = sorted(several, key=lambda config: config.id)
     rest = [config for config in known if config.id > request.page_token]
     size = request.page_size or len(rest)
     token = rest[size - 1].id if len(rest) > size else ""

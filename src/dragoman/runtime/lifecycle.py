@@ -130,7 +130,7 @@ class Draft(msgspec.Struct, eq=False):
             parts = self._growing[key] = list(known.parts)
         parts.extend(artifact.parts)
         if artifact.name or artifact.description or artifact.metadata or artifact.extensions:
-            self._artifacts[key] = _described(known, artifact)
+            self._artifacts[key] = described(known, artifact)
 
     def snapshot(self) -> Task:
         """The task as it is now."""
@@ -155,7 +155,8 @@ class Draft(msgspec.Struct, eq=False):
                 self._artifacts[key] = replace(artifact, parts=tuple(parts))
 
 
-def _described(known: Artifact, chunk: Artifact) -> Artifact:
+def described(known: Artifact, chunk: Artifact) -> Artifact:
+    """An artifact with what a chunk says about it merged over what was known; its parts stay."""
     return replace(
         known,
         name=chunk.name or known.name,
@@ -175,15 +176,21 @@ def fold(task: Task, events: Iterable[StreamResponse]) -> Task:
     """
     draft = Draft.of(task)
     for event in events:
-        if event.task is not None:
-            draft = Draft.of(event.task)
-        elif draft.terminal:
-            continue
-        elif event.status_update is not None:
-            draft.move(event.status_update.status, lenient=True)
-        elif event.artifact_update is not None:
-            draft.put(event.artifact_update.artifact, event.artifact_update.append)
+        draft = absorb(draft, event)
     return draft.snapshot()
+
+
+def absorb(draft: Draft, event: StreamResponse) -> Draft:
+    """The draft after one event, see :func:`fold`: the same one, changed, or that of a whole task."""
+    if event.task is not None:
+        return Draft.of(event.task)
+    if draft.terminal:
+        return draft
+    if event.status_update is not None:
+        draft.move(event.status_update.status, lenient=True)
+    elif event.artifact_update is not None:
+        draft.put(event.artifact_update.artifact, event.artifact_update.append)
+    return draft
 
 
 def trim(task: Task, history_length: int | None) -> Task:

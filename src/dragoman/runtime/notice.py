@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import TypeAlias
 
 from ..dialects import v03, v1
@@ -115,3 +117,20 @@ class Retry:
         """How long to wait after so many failures in a row; ``random`` is from 0 to 1."""
         whole = min(self.most, self.first * 2.0 ** min(failures - 1, 64))
         return whole * (1 - self.jitter * random)
+
+    def later(self, failures: int, random: float, wanted: float) -> float:
+        """As :meth:`delay`, but not before the webhook wants it: ``wanted`` seconds, which count up to ``most``."""
+        return max(self.delay(failures, random), min(wanted, self.most))
+
+
+def wanted_pause(retry_after: str, now: float) -> float:
+    """Seconds that a Retry-After asks for, whether it gives them or a date (RFC 9110 §10.2.3); 0 if it is neither.
+    ``now``: seconds of the epoch."""
+    text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)

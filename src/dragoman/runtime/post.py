@@ -16,6 +16,7 @@ from datetime import timedelta
 
 from ..errors import ConfigError, TransportError
 from ..security.guard import Address, Checked, Guard, TargetRefused
+from .webhooks import Answer
 
 try:
     from pyreqwest.client import Client, ClientBuilder
@@ -36,7 +37,11 @@ class HttpPost:
         self._turn = 0
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        """The status of the reply. Raises ``TargetRefused``, ``TransportError``, ``OSError`` (cannot be resolved)."""
+        """The status of the reply. Raises as :meth:`ask`."""
+        return (await self.ask(url, headers, body)).status
+
+    async def ask(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The head of the reply. Raises ``TargetRefused``, ``TransportError``, ``OSError`` (cannot be resolved)."""
         checked = await self._guard.check(url)
         try:
             target = Url(url)
@@ -45,7 +50,7 @@ class HttpPost:
             client = await self._client(checked)
             request = client.post(target).headers(headers).body_bytes(body).streamed_read_buffer_limit(0)
             async with request.build_streamed() as reply:
-                return reply.status
+                return Answer(reply.status, reply.headers.get("retry-after") or "")
         except PyreqwestError as error:
             self._turn += 1
             raise TransportError(f"No reply from {checked.target.host}: {type(error).__name__}") from error

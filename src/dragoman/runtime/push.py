@@ -19,29 +19,16 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
-from ..errors import InvalidParamsError, TransportError
 from ..model import StreamResponse, TaskPushNotificationConfig
-from ..security.guard import Guard, TargetRefused
+from ..security.guard import Guard
 from ..store.base import Webhook
 from .lifecycle import Draft
 from .lines import Forget, Line, Lines
-from .notice import FORMS, GONE, Forms, Retry, acknowledged, headers, is_last, unsendable
+from .notice import FORMS, GONE, Forms, Retry, acknowledged, headers, is_last
+from .webhooks import Post, admit, attempted
 
 log = logging.getLogger("dragoman.push")
-
-
-class Post(Protocol):
-    """How a notification leaves this process."""
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        """The HTTP status of the reply. Raises ``TargetRefused``, ``TransportError``, ``OSError``."""
-        ...
-
-    async def aclose(self) -> None:
-        """Let go of connections."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +93,7 @@ class Courier:
         """Judge a new webhook. Raises ``InvalidParamsError`` for a URL that may not be called or a secret that cannot
         be sent. A host that cannot be found now passes: every delivery looks again.
         """
-        violations = unsendable(config)
-        try:
-            if self._guard is not None:
-                async with asyncio.timeout(self._limits.admission):
-                    await self._guard.check(config.url)
-        except TargetRefused as refusal:
-            violations.append(("url", str(refusal)))
-        except (OSError, TimeoutError):
-            log.info("The host of a new webhook cannot be found at the moment")
-        if violations:
-            raise InvalidParamsError(violations=tuple(violations))
-        given = config.authentication
-        if given is not None and given.scheme and not given.credentials:
-            log.warning("A webhook names the scheme %s without credentials: no Authorization is sent", given.scheme)
+        await admit(config, self._guard, self._limits.admission)
 
     def follow(self, webhook: Webhook, forget: Forget, draft: Draft | None = None) -> None:
         """Deliver to this webhook from now on, beginning with the whole task if a draft is given.
@@ -231,12 +205,9 @@ class Courier:
 
     async def _attempt(self, line: Line, fields: Mapping[str, str], body: bytes) -> int:
         """The status of one attempt, 0 if there was no answer."""
-        try:
-            async with self._slots, asyncio.timeout(self._limits.timeout):
-                return await self._post.post(line.config.url, fields, body)
-        except (TransportError, TargetRefused, OSError, TimeoutError) as error:
-            log.info("Webhook %s cannot be reached: %s", _name(line), error or "no answer in time")
-        return 0
+        async with self._slots:
+            post = self._post.post(line.config.url, fields, body)
+            return await attempted(post, self._limits.timeout, _name(line)) or 0
 
     def _give_up(self, line: Line, status: int) -> None:
         line.behind = True

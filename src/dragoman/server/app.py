@@ -22,12 +22,13 @@ from urllib.parse import parse_qs
 from ..dialects.base import Notes
 from ..errors import A2AError, MethodNotFoundError, VersionNotSupportedError
 from ..faces import ALL_FACES, FACES, Face, FaceRow, asked, negotiate
-from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard
+from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard, Streaming
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, Headers, HttpRequest, HttpResponse, Rejected
 from ..protocol.operations import EXTENSIONS_HEADER, GRPC_SERVICE, VERSIONS, Binding, Version
 from ..protocol.refusals import MessageTooLargeError, VerbNotAllowedError
-from ..service import A2AService, Context
+from ..security.callers import Callers
+from ..service import ANONYMOUS, A2AService, Caller, Context
 from .asgi import (
     CANCELS,
     BodyTooLargeError,
@@ -41,6 +42,7 @@ from .asgi import (
     send_response,
 )
 from .exchange import Desk, Exchange, Route
+from .observing import Observer, Why
 from .origin import base_url, checked_url, trusted_networks
 from .published import CARD_PATHS, PublishedCard, grpc_target
 from .services import services_beside
@@ -51,6 +53,7 @@ _GRPC_PATHS: dict[str, Version] = {f"/{name}/": version for version, name in GRP
 _EXTENSIONS, _X_EXTENSIONS = (EXTENSIONS_HEADER[version].encode() for version in VERSIONS)
 _NOTIFICATION = HttpResponse(204)
 _ROOT = ("/", "")  # where JSON-RPC is
+_STRANGERS = 64 * 1024  # bytes of body that are read of who is turned away, for the id to answer under
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,12 @@ class AppLimits:
 
 
 class Refused(Exception):
-    """Raised when a request ends before its operation is known; holds the response."""
+    """Raised when a request ends before its operation is known; holds the response, and what was wrong."""
 
-    def __init__(self, response: HttpResponse) -> None:
+    def __init__(self, response: HttpResponse, why: Why = "request") -> None:
         super().__init__()
         self.response = response
+        self.why: Why = why
 
 
 class A2AApp:
@@ -78,7 +82,9 @@ class A2AApp:
     card. ``public_url``: where callers reach us, if it cannot be told from their requests. ``trusted_proxies``:
     addresses or networks whose forwarding headers count. ``lenient``: see the rules above. ``health`` and
     ``reflection``: answer those gRPC services too. ``grpc_at``: from our base URL to the ``host:port`` of gRPC, where
-    that is another than the URL's. Use it as ASGI app, mounted or not; it needs no lifespan, and ends
+    that is another than the URL's, and ``grpc_tenant``: what the card says a 1.0 call over gRPC has to name.
+    ``callers``: verifies who is calling, default nobody; the public card stays public.
+    ``observer``: watches every call. Use it as ASGI app, mounted or not; it needs no lifespan, and ends
     its streams properly on a lifespan shutdown or :meth:`aclose`.
     """
 
@@ -96,15 +102,19 @@ class A2AApp:
         health: bool = False,
         reflection: bool = False,
         grpc_at: Callable[[str], str] = grpc_target,
+        grpc_tenant: str = "",
+        callers: Callers | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.faces = tuple(faces)
-        self.published = PublishedCard(card, self.faces, grpc_at)
+        self.published = PublishedCard(card, self.faces, grpc_at, grpc_tenant)
         extensions = card.capabilities.extensions
         self.desk = Desk(
             service,
             publish=self.published.rewritten,
             required=frozenset(one.uri for one in extensions if one.required),
             keep_alive=limits.keep_alive,
+            observer=observer,
         )
         self._declared = frozenset(one.uri for one in extensions)
         self._routes = {face: Route(face, *rows[face], face.version == "0.3") for face in self.faces}
@@ -114,6 +124,7 @@ class A2AApp:
         self._trusted = trusted_networks(trusted_proxies)
         self._lenient = lenient
         self._limits = limits
+        self._callers = callers
         self._watchdog = Watchdog(limits.watch)
         self._services = services_beside(self.faces, health=health, reflection=reflection)
         self._aside = CARD_PATHS | self._services.methods.keys()
@@ -158,11 +169,14 @@ class A2AApp:
         request = HttpRequest(scope["method"], path, query.decode("latin-1") if query else "", headers)
         binding = _binding_of(request)
         try:
+            caller = ANONYMOUS if self._callers is None else await self._verified(binding, request, scope, receive)
             request.body = await read_body(receive, self._limits.body)
             route, call = self._read(binding, request)
         except BodyTooLargeError:
+            self._tell("request")
             await send_response(send, self._too_large(binding, request))
         except Refused as refused:
+            self._tell(refused.why)
             await send_response(send, refused.response)
         except DisconnectedError:
             log.debug("a caller went away before its request was complete")
@@ -170,7 +184,7 @@ class A2AApp:
             if binding == "JSONRPC" and not call.id:
                 await send_response(send, _NOTIFICATION)  # it asks for no answer and gets no work done
                 return
-            ctx = self._context(route, call, headers)
+            ctx = self._context(route, call, headers, caller)
             op = OPERATIONS[call.op]
             if op is GET_EXTENDED_AGENT_CARD:
                 ctx.base_url = base_url(scope, headers, self.public_url, self._trusted)
@@ -182,10 +196,17 @@ class A2AApp:
 
     async def _answer_aside(self, path: str, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         if path not in CARD_PATHS:
+            if self._callers is not None and (error := await _refusal(self._callers, headers, scope)):
+                await send_response(send, FACES[Face("GRPC", "1.0")].codec.write_error(error))
+                return
             await self._services.answer(path, scope, headers, receive, send)
             return
         base = base_url(scope, headers, self.public_url, self._trusted)
         await send_response(send, self.published.respond(scope["method"], headers, base))
+
+    def _tell(self, why: Why) -> None:
+        if self.desk.observer is not None:
+            self.desk.observer.turned_away(why)
 
     async def _watch(self, exchange: Exchange, receive: Receive, send: Send) -> None:
         """Run the exchange, and end it if its caller goes away: this server does not do that by itself."""
@@ -197,6 +218,34 @@ class A2AApp:
                 raise
         finally:
             self._watchdog.leave(watched)
+
+    async def _verified(self, binding: Binding, request: HttpRequest, scope: Scope, receive: Receive) -> Caller:
+        """Who is calling. Raises ``Refused`` with the answer to who may not, in its own face."""
+        callers, headers = self._callers, request.headers
+        assert callers is not None  # whoever calls this has looked
+        caller = callers.known(headers, scope)
+        if caller is not None:
+            return caller
+        try:
+            return await callers.verify(headers, scope)
+        except A2AError as error:
+            raise Refused(await self._turned_away(binding, request, receive, error), "credentials") from None
+
+    async def _turned_away(
+        self, binding: Binding, request: HttpRequest, receive: Receive, error: A2AError
+    ) -> HttpResponse:
+        """The answer to who may not call. A stranger's body is read only as far as it takes to answer in its shape."""
+        if binding != "GRPC" and _is_small(request.headers):
+            try:
+                request.body = await read_body(receive, _STRANGERS)
+                route, call = self._read(binding, request)
+            except (BodyTooLargeError, Refused):
+                pass  # what is wrong with its request is not for a stranger to know
+            else:
+                if isinstance(OPERATIONS[call.op], Streaming):
+                    return route.codec.refuse_stream(call, error)
+                return route.codec.write_error(error, call.id or b"null")
+        return _spokesman(binding, request).write_error(error)
 
     def _too_large(self, binding: Binding, request: HttpRequest) -> HttpResponse:
         error = MessageTooLargeError(f"The request body is larger than {self._limits.body} bytes")
@@ -259,9 +308,9 @@ class A2AApp:
         except Rejected as rejected:
             return Refused(codec.write_error(rejected.error, rejected.id))
 
-    def _context(self, route: Route, call: Call, headers: Headers) -> Context:
+    def _context(self, route: Route, call: Call, headers: Headers, caller: Caller) -> Context:
         binding, version = route.face
-        ctx = Context(version=version, binding=binding, tenant=call.tenant, headers=headers)
+        ctx = Context(version=version, binding=binding, tenant=call.tenant, headers=headers, caller=caller)
         fields = headers.fields()
         if _EXTENSIONS in fields or _X_EXTENSIONS in fields:
             ctx.extensions = extensions = _extensions(headers)
@@ -270,6 +319,21 @@ class A2AApp:
         if timeout is not None:
             ctx.deadline = asyncio.get_running_loop().time() + timeout
         return ctx
+
+
+async def _refusal(callers: Callers, headers: Headers, scope: Scope) -> A2AError | None:
+    """Why a service beside A2A's own is not for whoever is calling, None if it is."""
+    try:
+        await callers.verify(headers, scope)
+    except A2AError as error:
+        return error
+    return None
+
+
+def _is_small(headers: Headers) -> bool:
+    """Whether a body may be small, by what is said of its length."""
+    length = headers.get(b"content-length")
+    return len(length) < 8 and (not length.isdigit() or int(length) <= _STRANGERS)
 
 
 def _by_binding(faces: Iterable[Face]) -> dict[Binding, tuple[Version, ...]]:

@@ -58,9 +58,9 @@ async def read_body(receive: Receive, limit: int) -> bytes:
     body: bytes = message.get("body", b"")
     if message["type"] != "http.request":
         raise DisconnectedError
+    if len(body) > limit:
+        raise BodyTooLargeError
     if not message.get("more_body"):
-        if len(body) > limit:
-            raise BodyTooLargeError
         return body
     chunks, size = [body], len(body)
     while message.get("more_body"):

@@ -37,7 +37,8 @@ from ..protocol.codec import Codec
 from ..protocol.messages import Call, HttpResponse
 from ..protocol.operations import EXTENSIONS_HEADER
 from ..service import A2AService, AnyOperation, Context, PassThrough, Stream
-from .asgi import Send, StreamBody, send_response
+from .asgi import ClientDisconnectedError, Send, StreamBody, send_response
+from .observing import Observer
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,8 @@ class Desk:
     """What every exchange of one app shares: the service behind it, its rules and its counters.
 
     ``losses`` counts what translations lost, by name of the loss. ``required``: extension URIs without which a
-    request is refused. ``publish``: makes a card of the service name our interfaces, given a base URL.
+    request is refused. ``publish``: makes a card of the service name our interfaces, given a base URL. ``observer``:
+    who watches every call.
     """
 
     def __init__(
@@ -56,13 +58,15 @@ class Desk:
         publish: Callable[[AgentCard, str], AgentCard],
         required: frozenset[str] = frozenset(),
         keep_alive: float = 15.0,
+        observer: Observer | None = None,
     ) -> None:
         self.service = service
+        self.observer = observer
         self.publish = publish
         self.passing = service if isinstance(service, PassThrough) else None
         self.required = required
         self.keep_alive = keep_alive
-        self.losses = Ledger("toward callers")
+        self.losses = Ledger("toward callers", "caller")
         self.streams: set[asyncio.Task[Any]] = set()
         self.closing = False
 
@@ -88,7 +92,8 @@ class Route(NamedTuple):
 class Exchange(msgspec.Struct, eq=False):
     """One call of one face on its way through the service. (A struct because it is made fast.)
 
-    ``notes``: where its dialect may write, None if nothing can be to note.
+    ``notes``: where its dialect may write, None if nothing can be to note. ``failure``: the kind of error that the
+    caller was told. ``events``: how many of a stream were written.
     """
 
     desk: Desk
@@ -97,9 +102,24 @@ class Exchange(msgspec.Struct, eq=False):
     ctx: Context
     op: AnyOperation
     notes: Notes | None
+    failure: type[BaseException] | None = None
+    events: int = 0
 
     async def run(self, send: Send) -> None:
         """Answer the call."""
+        observer = self.desk.observer
+        if observer is None:
+            return await self._run(send)
+        observed = observer.begin(self.op, self.ctx)
+        try:
+            await self._run(send)
+        except BaseException as error:
+            self.failure = type(error)
+            raise
+        finally:
+            observed.end(self.failure, self.events)
+
+    async def _run(self, send: Send) -> None:
         op = self.op
         if isinstance(op, Unary):
             await send_response(send, await self._run_unary(op))
@@ -118,7 +138,7 @@ class Exchange(msgspec.Struct, eq=False):
                     body = await self._reply(op)
             response = codec.write_result(call, body)
         except Exception as error:  # the boundary: whatever it was becomes an error of the face
-            response = codec.write_error(as_a2a(error, op), call.id or b"null")
+            response = codec.write_error(self._failed(error), call.id or b"null")
         return self._add_headers(response) if ctx.activated else response
 
     async def _reply(self, op: Unary[Any, Any]) -> bytes:
@@ -157,7 +177,7 @@ class Exchange(msgspec.Struct, eq=False):
             async with asyncio.timeout_at(self.ctx.deadline):
                 stream, dump = await self._open(op)
         except Exception as error:  # as above
-            refusal = self.route.codec.refuse_stream(self.call, as_a2a(error, self.op))
+            refusal = self.route.codec.refuse_stream(self.call, self._failed(error))
             return await send_response(send, self._add_headers(refusal))
         task = asyncio.current_task()
         assert task is not None  # a coroutine runs in one
@@ -189,9 +209,12 @@ class Exchange(msgspec.Struct, eq=False):
             if not self.desk.closing:
                 body.abandon()
                 raise
-            failure = UnavailableError("This server is shutting down: subscribe again elsewhere")
+            failure = self._failed(UnavailableError("This server is shutting down: subscribe again elsewhere"))
+        except ClientDisconnectedError:  # nobody is left to be told
+            body.abandon()
+            raise
         except Exception as error:  # as above
-            failure = as_a2a(error, self.op)
+            failure = self._failed(error)
         if failure is not None and (frame := codec.write_stream_error(self.call, failure)):
             await body.write(frame)
         await body.close(codec.trailers(failure))
@@ -201,6 +224,7 @@ class Exchange(msgspec.Struct, eq=False):
         write, call = self.route.codec.write_event, self.call
         while events := await stream.batch():
             if self.notes is None:
+                self.events += len(events)
                 await body.write(b"".join([write(call, dump(event)) for event in events]))
             elif await self._copy_final(events, dump, body):
                 return
@@ -213,10 +237,17 @@ class Exchange(msgspec.Struct, eq=False):
             frames.append(self.route.codec.write_event(self.call, dump(event)))
             if self.notes.final:
                 break
+        self.events += len(frames)
         await body.write(b"".join(frames))
         return self.notes.final
 
     # -- what goes with it
+
+    def _failed(self, error: Exception) -> A2AError:
+        """The error that the caller gets. Its kind is all that is kept: an error holds the frames it came through."""
+        found = as_a2a(error, self.op)
+        self.failure = type(found)
+        return found
 
     def _enforce_extensions(self) -> None:
         missing = self.desk.required.difference(self.ctx.extensions)

@@ -77,6 +77,14 @@ class TlsFiles:
     require: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The files, and the context that was made of them."""
+
+    files: TlsFiles
+    context: ssl.SSLContext
+
+
 class Connection(Protocol):
     """What the host does with an open connection."""
 
@@ -150,7 +158,7 @@ class Host:
 class Server:
     """A running server. ``host``, ``port`` and ``url`` say where it listens."""
 
-    def __init__(self, address: tuple[str, int], tls: bool) -> None:
+    def __init__(self, address: tuple[str, int], tls: Tls | None) -> None:
         self.host, self.port = address
         self._tls = tls
         self._stop = asyncio.Event()
@@ -161,6 +169,13 @@ class Server:
         """Scheme, host and port, without a trailing slash."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self._tls else 'http'}://{host}:{self.port}"
+
+    def renew_tls(self) -> None:
+        """Show what is in the TLS files by now, to who connects from now on. Raises ``ConfigError``, and goes on as
+        before, if they cannot be used."""
+        if self._tls is not None:
+            _tls_context(self._tls.files)  # a trial: a context takes half of a bad pair
+            self._tls.context.load_cert_chain(self._tls.files.certificate, self._tls.files.key)
 
     def close(self) -> None:
         """Begin the graceful end; :meth:`wait_closed` tells when it is over. Safe to call twice."""
@@ -211,7 +226,8 @@ async def serve(
         ssl_shutdown_timeout=limits.head_timeout if context else None,
         backlog=limits.backlog,
     )
-    server = Server((host, listener.getsockname()[1]), tls is not None)
+    shown = Tls(tls, context) if tls is not None and context is not None else None
+    server = Server((host, listener.getsockname()[1]), shown)
     main = asyncio.create_task(server.run(listening, behind, lifespan), name="dragoman-server")
     try:
         yield server

@@ -39,17 +39,19 @@ def with_interfaces(
     tenant: str = "",
     *,
     grpc_at: Callable[[str], str] = grpc_target,
+    grpc_tenant: str = "",
 ) -> AgentCard:
     """The card with one interface per face, all at ``base`` (a URL without trailing slash), in the order given.
 
-    ``grpc_at``: from ``base`` to the ``host:port`` of gRPC.
+    ``grpc_at``: from ``base`` to the ``host:port`` of gRPC. ``grpc_tenant``: the tenant of gRPC alone;
+    0.3 has none.
     """
     interfaces = tuple(
         AgentInterface(
             url=grpc_at(base) if face.binding == "GRPC" else base + ("/" if face.binding == "JSONRPC" else ""),
             protocol_binding=face.binding,
             protocol_version=face.version,
-            tenant=tenant,
+            tenant=grpc_tenant if grpc_tenant and face == Face("GRPC", "1.0") else tenant,
         )
         for face in faces
     )
@@ -59,10 +61,17 @@ def with_interfaces(
 class PublishedCard:
     """Answers requests for the public card from a cache of finished bytes."""
 
-    def __init__(self, card: AgentCard, faces: tuple[Face, ...], grpc_at: Callable[[str], str] = grpc_target) -> None:
+    def __init__(
+        self,
+        card: AgentCard,
+        faces: tuple[Face, ...],
+        grpc_at: Callable[[str], str] = grpc_target,
+        grpc_tenant: str = "",
+    ) -> None:
         self._card = card
         self._faces = faces
         self._grpc_at = grpc_at
+        self._grpc_tenant = grpc_tenant
         self._versions = {face.version for face in faces}
         self._cache: OrderedDict[tuple[str, CardShape], tuple[bytes, bytes]] = OrderedDict()
 
@@ -77,7 +86,8 @@ class PublishedCard:
 
     def rewritten(self, card: AgentCard, base: str) -> AgentCard:
         """Another card of this agent (the extended one) with our interfaces; its signatures no longer hold."""
-        return msgspec.structs.replace(with_interfaces(card, self._faces, base, grpc_at=self._grpc_at), signatures=())
+        placed = with_interfaces(card, self._faces, base, grpc_at=self._grpc_at, grpc_tenant=self._grpc_tenant)
+        return msgspec.structs.replace(placed, signatures=())
 
     def respond(self, method: str, headers: Headers, base: str) -> HttpResponse:
         """Answer GET or HEAD of the card; 405 for the rest, 304 when the caller has it already."""

@@ -7,6 +7,7 @@ import asyncio
 import json
 import signal
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ class Places:
     """Where an agent listens, and what its card says (a recorder may stand in front)."""
 
     http: socket.socket
+    authority: str
     grpc_port: int
     public_http: str
     public_grpc: str
@@ -31,10 +33,12 @@ def places() -> Places:
     http = _bound(options.port)
     with _bound(options.grpc_port) as probe:
         grpc_port = probe.getsockname()[1]
+    authority = f"127.0.0.1:{http.getsockname()[1]}"
     return Places(
         http,
+        authority,
         grpc_port,
-        options.public_http or f"127.0.0.1:{http.getsockname()[1]}",
+        options.public_http or authority,
         options.public_grpc or f"127.0.0.1:{grpc_port}",
     )
 
@@ -46,28 +50,40 @@ def _bound(port: int) -> socket.socket:
     return sock
 
 
-def ready(places: Places, interfaces: list[dict[str, str]]) -> None:
+def ready(places: Places, interfaces: Sequence[Mapping[str, str]] = (), path: str = "") -> None:
     line = {
-        "url": f"http://{places.public_http}",
-        "card": f"http://{places.public_http}/.well-known/agent-card.json",
-        "http": f"127.0.0.1:{places.http.getsockname()[1]}",
+        "url": f"http://{places.public_http}{path}",
+        "card": f"http://{places.public_http}{path}/.well-known/agent-card.json",
+        "http": places.authority,
         "grpc": f"127.0.0.1:{places.grpc_port}",
-        "interfaces": interfaces,
+        "interfaces": list(interfaces),
     }
     print(json.dumps(line), flush=True)
 
 
-async def serve(places: Places, app: Any, grpc_server: Any, interfaces: list[dict[str, str]]) -> None:
-    """Serve the HTTP app with uvicorn and the gRPC server next to it, until told to stop."""
+async def serve(
+    places: Places,
+    app: Any,
+    grpc_server: Any = None,
+    interfaces: Sequence[Mapping[str, str]] = (),
+    *,
+    path: str = "",
+    bound: bool = False,
+) -> None:
+    """Serve the HTTP app with uvicorn and the gRPC server next to it, until told to stop.
+
+    `path`: where below the authority the card is; `bound`: the gRPC server has its port already.
+    """
     import uvicorn
 
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    if grpc_server.add_insecure_port(f"127.0.0.1:{places.grpc_port}") != places.grpc_port:
+    if grpc_server and not bound and grpc_server.add_insecure_port(f"127.0.0.1:{places.grpc_port}") == 0:
         raise SystemExit("the gRPC port was taken in the meantime")
-    await grpc_server.start()
+    if grpc_server:
+        await grpc_server.start()
     places.http.listen()
-    ready(places, interfaces)
+    ready(places, interfaces, path)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -75,5 +91,6 @@ async def serve(places: Places, app: Any, grpc_server: Any, interfaces: list[dic
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
-    await grpc_server.stop(0.5)
+    if grpc_server:
+        await grpc_server.stop(0.5)
     await serving

@@ -42,6 +42,7 @@ class Task:
     state: str
     artifacts: list[Artifact]
     status_text: str = ""
+    history_text: str = ""  # what the agent said in it
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,3 @@ class Transport(Protocol):
 def activated(text: str) -> tuple[str, ...]:
     """The URIs of an extensions header (1.0 §3.2.6)."""
     return tuple(uri for uri in map(str.strip, text.split(",")) if uri)
-
-
-def seconds(text: str) -> float | None:
-    """A Retry-After given in seconds; None for a date or anything else (RFC 9110 §10.2.3)."""
-    return float(text) if text.strip().isdigit() else None

@@ -3,6 +3,10 @@
 Rules of this module:
 
 - No redirect is followed, no proxy used unless asked for, no compressed body asked for.
+- HTTP/1.1 alone: a call or stream has a connection of its own. HTTP/2 would put all on one, of which a peer may allow a
+  hundred, and the client lets the next one wait without a word.
+- An idle connection is given up before common servers do that (5 seconds): a request that meets their closing is lost,
+  and may not be sent again.
 - Only a failure to connect counts as not sent. pyreqwest also calls a connection that was lost after the request a
   ``ConnectError``; the innermost causes tell them apart.
 """
@@ -25,6 +29,8 @@ try:
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigError("HTTP needs the package pyreqwest: pip install dragoman[client]") from error
 
+_IDLE = timedelta(seconds=4)
+
 __all__ = ["Fetch", "HeaderMap", "PyreqwestError", "build_client", "parse_url", "read_body", "transport_error"]
 
 
@@ -40,6 +46,8 @@ def build_client(timeouts: Timeouts, tls: Tls, proxy: str | None = None) -> Clie
         .zstd(False)
         .deflate(False)
         .user_agent("dragoman")
+        .http1_only()
+        .pool_idle_timeout(_IDLE)
         .connect_timeout(timedelta(seconds=timeouts.connect))
         .danger_accept_invalid_certs(not tls.verify)
     )
@@ -113,7 +121,7 @@ def transport_error(error: PyreqwestError, url: str) -> DragomanError:
     if any("(Connect)" in cause for cause in causes):
         return TransportError(f"Cannot connect to {url}: {reason}", sent=False)
     if isinstance(error, RequestTimeoutError):
-        return TransportError(f"No complete reply from {url} in time")
+        return TransportError(f"No complete reply from {url} in time", timed_out=True)
     if isinstance(error, BodyDecodeError):
         return TransportError(f"The reply of {url} was cut off: {reason}")
     if isinstance(error, DecodeError):

@@ -6,6 +6,8 @@ Rules of this module:
   left out, gRPC has none.
 - Metadata keys are lower case (1.0 §10.2). Extensions that were activated are read from initial and from trailing
   metadata.
+- One connection has only so many calls at a time; further ones get another connection. gRPC itself would let them wait
+  for the peer's own limit without a word.
 - A quiet stream is watched by HTTP/2 pings, not by a timeout: keep-alives are invisible above HTTP/2.
 - Only a failure to connect counts as not sent.
 """
@@ -13,11 +15,11 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from ...errors import ConfigError, DragomanError, PeerError, TransportError
+from ...errors import ConfigError, DragomanError, PeerError, TransportError, UnavailableError
 from ...protocol.grpc import Grpc
 from ...protocol.messages import Header
 from ...protocol.operations import GRPC_SERVICE, WIRE
@@ -46,8 +48,13 @@ _NOT_CONNECTED = (
     "Name resolution failure",
     "empty address list",
 )
+#: Statuses of HTTP that say that somebody else may answer later (gRPC's mapping, less what it puts beside them).
+_AWAY = frozenset({"429", "502", "503", "504"})
+_NOT_GRPC = "Received http2 header with status:"
+_TOO_LARGE = "Received message larger than max"
 _PING_EVERY = 300_000  # milliseconds; servers count more frequent pings as abuse
 _PING_ANSWER = 20_000
+_IDLE = 300_000
 
 
 def address(url: str) -> tuple[str, bool]:
@@ -64,6 +71,52 @@ def address(url: str) -> tuple[str, bool]:
     return f"{host}:{port or (443 if secure else 80)}", secure
 
 
+class Line:
+    """One connection, and how many calls it has. ``unary`` and ``streaming``: its methods by path."""
+
+    def __init__(self, channel: aio.Channel) -> None:
+        self.channel = channel
+        self.calls = 0
+        self.unary: dict[str, UnaryCall] = {}
+        self.streaming: dict[str, StreamCall] = {}
+
+    def leave(self) -> None:
+        """A call is over."""
+        self.calls -= 1
+
+
+class Lines:
+    """The connections to one peer: as many as calls need at ``most`` calls each. ``dial`` makes one, which connects
+    on its first call and, when it has had none for a time, lets go of its socket."""
+
+    def __init__(self, dial: Callable[[], aio.Channel], most: int) -> None:
+        self._dial = dial
+        self._most = most
+        self._lines = [Line(dial())]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def enter(self) -> Line:
+        """A connection for one more call, to be left after it. The oldest that has room, so that the others empty."""
+        line = next((one for one in self._lines if one.calls < self._most), None)
+        if line is None:
+            line = Line(self._dial())
+            self._lines.append(line)
+        line.calls += 1
+        return line
+
+    async def aclose(self) -> None:
+        """Close all of them."""
+        for line in self._lines:
+            await line.channel.close()
+
+
+def build_lines(url: str, tls: Tls, limits: Limits, *, proxy: str | None = None) -> Lines:
+    """Connections with our policy. Raises ``ConfigError`` for a url or certificates that cannot be used."""
+    return Lines(lambda: build_channel(url, tls, limits, proxy=proxy), limits.streams_per_connection)
+
+
 def build_channel(url: str, tls: Tls, limits: Limits, *, proxy: str | None = None) -> aio.Channel:
     """A channel with our policy; it connects on the first call."""
     target, secure = address(url)
@@ -73,6 +126,7 @@ def build_channel(url: str, tls: Tls, limits: Limits, *, proxy: str | None = Non
         ("grpc.max_send_message_length", -1),
         ("grpc.keepalive_time_ms", _PING_EVERY),
         ("grpc.keepalive_timeout_ms", _PING_ANSWER),
+        ("grpc.client_idle_timeout_ms", _IDLE),
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.enable_http_proxy", 0),
     ]
@@ -97,53 +151,62 @@ class GrpcTransport:
         self,
         url: str,
         codec: Grpc,
-        channel: aio.Channel,
+        lines: Lines,
         *,
         headers: Iterable[Header] = (),
     ) -> None:
         self._url = url
-        self._channel = channel
+        self._lines = lines
         self._metadata = _metadata(headers)
         self._codec = codec
         self._service = GRPC_SERVICE[codec.version]
         self._names = WIRE[codec.version]
-        self._unary: dict[str, UnaryCall] = {}
-        self._streaming: dict[str, StreamCall] = {}
 
     async def unary(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> bytes:
-        method = self._unary.get(op)
-        if method is None:
-            method = self._unary[op] = self._channel.unary_unary(self._path(op))
-        call = method(body, timeout=timeout, metadata=self._fields(headers))
+        line = self._lines.enter()
         try:
+            method = line.unary.get(op)
+            if method is None:
+                method = line.unary[op] = line.channel.unary_unary(self._path(op))
+            call = method(body, timeout=timeout, metadata=self._fields(headers))
             reply = await call
             if headers:
                 await _facts(call, ctx)
         except aio.AioRpcError as error:
             raise self.failure(op, error) from error
+        finally:
+            line.leave()
+        if reply is None:
+            raise PeerError(f"{self._url} answered {op} with OK and no message")
         return reply
 
     async def stream(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> ByteStream:
-        method = self._streaming.get(op)
-        if method is None:
-            method = self._streaming[op] = self._channel.unary_stream(self._path(op))
-        call = method(body, metadata=self._fields(headers))
-        stream = GrpcStream(self, op, call)
+        line = self._lines.enter()
+        try:
+            method = line.streaming.get(op)
+            if method is None:
+                method = line.streaming[op] = line.channel.unary_stream(self._path(op))
+            stream = GrpcStream(self, op, method(body, metadata=self._fields(headers)), line)
+        except BaseException:
+            line.leave()
+            raise
         try:
             async with asyncio.timeout(timeout):
                 await stream.open()
                 if headers:
-                    await _facts(call, ctx, trailing=False)
+                    await _facts(stream.call, ctx, trailing=False)
         except TimeoutError as error:
             await stream.aclose()
-            raise TransportError(f"{self._url} did not open the stream within {timeout:g} seconds") from error
+            raise TransportError(
+                f"{self._url} did not open the stream within {timeout:g} seconds", timed_out=True
+            ) from error
         except BaseException:
             await stream.aclose()
             raise
         return stream
 
     async def aclose(self) -> None:
-        await self._channel.close()
+        await self._lines.aclose()
 
     def _path(self, op: str) -> str:
         return f"/{self._service}/{self._names[op].grpc}"
@@ -162,9 +225,13 @@ class GrpcTransport:
             return TransportError(f"Cannot connect to {self._url}: {details}", sent=False)
         trailers = _trailers(error)
         if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED and not trailers:
-            return TransportError(f"No complete reply from {self._url} in time")
-        if details.startswith("Received http2 header with status"):
+            return TransportError(f"No complete reply from {self._url} in time", timed_out=True)
+        if details.startswith(_NOT_GRPC):
+            if details[len(_NOT_GRPC) :].strip() in _AWAY:
+                return UnavailableError(f"The agent, or a proxy before it, is not available ({details})")
             return PeerError(f"{self._url} does not answer in gRPC: {details}")
+        if _TOO_LARGE in details:
+            return PeerError(f"{self._url} sent more than a message may have: {details}")
         if error.code() is grpc.StatusCode.UNAVAILABLE and not trailers:
             return TransportError(f"The connection to {self._url} was lost: {details}")
         return self._codec.read_status(number, details, trailers, op)
@@ -173,10 +240,11 @@ class GrpcTransport:
 class GrpcStream(ByteStream):
     """The messages of one streamed reply."""
 
-    def __init__(self, transport: GrpcTransport, op: str, call: aio.UnaryStreamCall[bytes, bytes]) -> None:
+    def __init__(self, transport: GrpcTransport, op: str, call: aio.UnaryStreamCall[bytes, bytes], line: Line) -> None:
         self._transport = transport
         self._op = op
-        self._call = call
+        self._line: Line | None = line
+        self.call = call
         self._first: bytes | None = None
         self._ended = False
 
@@ -192,7 +260,7 @@ class GrpcStream(ByteStream):
 
     async def _read(self) -> bytes | None:
         try:
-            message: bytes | Any = await self._call.read()
+            message: bytes | Any = await self.call.read()
         except aio.AioRpcError as error:
             self._ended = True
             raise self._transport.failure(self._op, error) from error
@@ -204,7 +272,10 @@ class GrpcStream(ByteStream):
 
     async def aclose(self) -> None:
         self._ended = True
-        self._call.cancel()
+        self.call.cancel()
+        line, self._line = self._line, None
+        if line is not None:
+            line.leave()
 
 
 def _metadata(headers: Iterable[Header]) -> tuple[tuple[str, str | bytes], ...]:

@@ -15,11 +15,12 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from ...errors import ConfigError, DragomanError, TransportError
+from ...errors import A2AError, ConfigError, DragomanError, TransportError
 from ...faces import Face
 from ...protocol.codec import Codec
 from ...protocol.messages import Header, Headers, HttpRequest, HttpResponse
 from ...protocol.operations import WIRE
+from ...protocol.replies import retry_after
 from ...service import ByteStream, Context
 from ..options import Limits, Timeouts
 from . import refusals
@@ -92,7 +93,9 @@ class HttpTransport:
             async with asyncio.timeout(timeout):
                 exchange, reply = await self._open(op, body, headers, None, ctx)
         except TimeoutError as error:
-            raise TransportError(f"{self._url} did not open the stream within {timeout:g} seconds") from error
+            raise TransportError(
+                f"{self._url} did not open the stream within {timeout:g} seconds", timed_out=True
+            ) from error
         except PyreqwestError as error:
             raise transport_error(error, self._url) from error
         try:
@@ -100,7 +103,7 @@ class HttpTransport:
                 return await self._events(op, exchange, reply)
         except TimeoutError as error:
             await exchange.__aexit__(None, None, None)
-            raise TransportError(f"{self._url} did not answer within {timeout:g} seconds") from error
+            raise TransportError(f"{self._url} did not answer within {timeout:g} seconds", timed_out=True) from error
         except PyreqwestError as error:
             await exchange.__aexit__(None, None, None)
             raise transport_error(error, self._url) from error
@@ -222,6 +225,7 @@ class HttpStream(ByteStream):
         self._codec = transport._codec
         self._silence = transport._timeouts.silence
         self._url = transport._url
+        self._retry_after = retry_after(Headers(_raw(reply))) if reply is not None else None
         self._exchange: StreamRequest | None = exchange
         self._reader = reply.body_reader if reply is not None else None
         self._body = body
@@ -247,7 +251,8 @@ class HttpStream(ByteStream):
             async with asyncio.timeout(self._silence):
                 chunk = await self._reader.read_chunk()
         except TimeoutError:
-            self._error = TransportError(f"{self._url} sent nothing for {self._silence:g} seconds on an open stream")
+            said = f"{self._url} sent nothing for {self._silence:g} seconds on an open stream"
+            self._error = TransportError(said, timed_out=True)
         except PyreqwestError as error:
             self._error = transport_error(error, self._url)
         else:
@@ -261,6 +266,8 @@ class HttpStream(ByteStream):
             for data in self._body.feed(chunk):
                 self._ready.append(self._codec.read_event(self._op, data))
         except DragomanError as error:
+            if isinstance(error, A2AError) and error.retry_after is None:
+                error.retry_after = self._retry_after
             self._error = error
 
     async def aclose(self) -> None:
@@ -277,8 +284,8 @@ def _texts(headers: Iterable[Header]) -> dict[str, str]:
 
 
 def _raw(reply: Response) -> list[Header]:
-    """Header fields as the codecs read them; of a success only the one that they look at."""
-    if reply.status == 200:
+    """Header fields as the codecs read them; of a success only those that they look at."""
+    if reply.status == 200 and not reply.get_header("retry-after"):
         kind = reply.get_header("content-type")
         return [(b"content-type", kind.encode("latin-1", "replace"))] if kind else []
     return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in reply.headers.items()]

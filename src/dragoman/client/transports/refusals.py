@@ -23,7 +23,7 @@ from ...errors import (
     UnavailableError,
 )
 from ...protocol.messages import Headers, HttpResponse
-from .base import seconds
+from ...protocol.replies import retry_after
 
 #: Statuses that say that no route took the request, unless the body holds A2A's own error.
 NO_ROUTE = frozenset({404, 405, 501})
@@ -69,7 +69,7 @@ def refusal(response: HttpResponse, read: Callable[[HttpResponse], bytes], url: 
     written = found if isinstance(found, A2AError) and by_agent else None
     meant = _credentials(response, written, url) or written or _page(response, url)
     if isinstance(meant, A2AError) and meant.retry_after is None:
-        meant.retry_after = seconds(Headers(response.headers).text("retry-after"))
+        meant.retry_after = retry_after(Headers(response.headers))
     return meant
 
 

@@ -4,7 +4,7 @@ from .auth import Auth, Cors
 from .keeping import Relay, Store
 from .observing import Observe
 from .server import Server, ServerTls
-from .upstream import Breaker, Upstream, UpstreamLimits, UpstreamTimeouts, UpstreamTls
+from .upstream import Breaker, Polling, Upstream, UpstreamLimits, UpstreamTimeouts, UpstreamTls
 from .values import FilePath, Secret
 from .whole import Config, completed, name_of
 
@@ -15,6 +15,7 @@ __all__ = [
     "Cors",
     "FilePath",
     "Observe",
+    "Polling",
     "Relay",
     "Secret",
     "Server",

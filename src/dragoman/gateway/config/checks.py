@@ -18,6 +18,9 @@ from ...faces import Face, read_binding, read_version
 from ...protocol.operations import BINDINGS, VERSIONS
 from ...server.origin import checked_url, trusted_networks
 from ..forwarding import NEVER
+from .auth_checks import wrong, wrong_cors
+from .keeping_checks import wrong_relay, wrong_store
+from .observing import wrong_observe
 from .server import Server
 from .upstream import Upstream
 from .values import Place, Said, Secret
@@ -31,7 +34,7 @@ _AUTHORITY = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::[
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TELLING = ("auth", "cookie", "key", "token", "secret", "password", "credential")
 #: First path segments that mean something else to an agent at the root (1.0 §11.3, 0.3 §3.5.3).
-_OF_THE_ROOT = frozenset({"v1", "tasks", "message:send", "message:stream", "extendedAgentCard"})
+OF_THE_ROOT = frozenset({"v1", "tasks", "message:send", "message:stream", "extendedAgentCard"})
 
 
 def complaints(config: Config) -> list[Complaint]:
@@ -40,7 +43,31 @@ def complaints(config: Config) -> list[Complaint]:
     for place, one in enumerate(config.upstream):
         told = (*_upstream(one), *_clear(one, config.allow_clear_secrets))
         found += [(("upstream", place, *path), text) for path, text in told]
-    return found + list(_together(config))
+    beside = (_callers(config), _observed(config), _kept(config), _together(config))
+    return found + [one for several in beside for one in several]
+
+
+def _callers(config: Config) -> Iterator[Complaint]:
+    tls, names = config.server.tls, [one.name for one in config.upstream]
+    if config.auth is not None:
+        client_ca, clear = tls is not None and tls.client_ca is not None, config.allow_clear_secrets
+        for path, text in wrong(config.auth, names, client_ca=client_ca, clear=clear):
+            yield ("auth", *path), text
+    if config.cors is not None:
+        for path, text in wrong_cors(config.cors):
+            yield ("cors", *path), text
+
+
+def _observed(config: Config) -> Iterator[Complaint]:
+    for path, text in wrong_observe(config.observe, config.server, config.upstream):
+        yield ("observe", *path), text
+
+
+def _kept(config: Config) -> Iterator[Complaint]:
+    for path, text in wrong_store(config.store, clear=config.allow_clear_secrets):
+        yield ("store", *path), text
+    for path, text in wrong_relay(config.relay):
+        yield ("relay", *path), text
 
 
 def _raised(path: Place, check: Callable[[], object]) -> Said:
@@ -68,20 +95,36 @@ def _upstream(one: Upstream) -> Said:
         yield ("path",), "/.well-known is where cards are"
     if one.authority and not _AUTHORITY.fullmatch(one.authority):
         yield ("authority",), f"{one.authority!r} is no host name"
+    if one.tenant and not _NAME.fullmatch(one.tenant):
+        yield ("tenant",), f"{one.tenant!r} is no tenant: letters, digits and . _ - only"
+    yield from _replicas(one)
     yield from _faces(one)
     yield from _sent(one)
+    if one.polling.first > one.polling.most:
+        yield ("polling", "first"), f"{one.polling.first:g} is more than most, {one.polling.most:g}"
 
 
 def _url(one: Upstream) -> Said:
+    yield from _an_url("url", one.url)
+
+
+def _replicas(one: Upstream) -> Said:
+    for url in one.replicas:
+        yield from _an_url("replicas", url)
+    if len({one.url, *one.replicas}) <= len(one.replicas):
+        yield ("replicas",), "name an url twice: they are those besides url"
+
+
+def _an_url(key: str, url: str) -> Said:
     try:
-        parts = urlsplit(one.url.strip())
+        parts = urlsplit(url.strip())
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         sound = False
     if not sound:
-        yield ("url",), f"{one.url!r} is not the url of an agent: it must begin with http:// or https://"
+        yield (key,), f"{url!r} is not the url of an agent: it must begin with http:// or https://"
     elif parts.username or parts.password:
-        yield ("url",), "credentials do not belong into a url: use bearer or headers"
+        yield (key,), "credentials do not belong into a url: use bearer or headers"
 
 
 def _faces(one: Upstream) -> Said:
@@ -93,8 +136,8 @@ def _faces(one: Upstream) -> Said:
     for text in one.bindings:
         if read_binding(text) is None:
             yield ("bindings",), f"{text!r} is not one of {', '.join(BINDINGS)}"
-        elif read_binding(text) == "GRPC" and not one.grpc_has_place:
-            yield ("bindings",), "gRPC has no paths: give this upstream an authority or a port of its own"
+        elif read_binding(text) == "GRPC" and not any(face.binding == "GRPC" for face in one.faces):
+            yield ("bindings",), "gRPC of 0.3 has neither paths nor tenants: give this upstream an authority or a port"
 
 
 def _sent(one: Upstream) -> Said:
@@ -143,12 +186,13 @@ def _together(config: Config) -> Iterator[Complaint]:
     yield from _twice("name", (one.name for one in several))
     yield from _twice("path", (one.path for one in several))
     yield from _twice("authority", (one.authority.lower() for one in several))
+    yield from _twice("tenant", (one.tenant for one in several))
     yield from _twice("port", (str(one.port or "") for one in several))
     rooted = any(one.path == "/" for one in several)
     for place, one in enumerate(several):
         if one.port and one.port == config.server.port:
             yield ("upstream", place, "port"), f"{one.port} is the port that all upstreams share"
-        if rooted and one.path.split("/")[1] in _OF_THE_ROOT:
+        if rooted and one.path.split("/")[1] in OF_THE_ROOT:
             yield ("upstream", place, "path"), f"{one.path} means something to the agent at / already"
 
 

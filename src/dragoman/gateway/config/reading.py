@@ -23,6 +23,7 @@ from msgspec import Struct, structs
 from ...errors import ConfigError
 from . import places
 from .checks import Complaint, complaints
+from .files import files_of
 from .values import FilePath, Place, Secret
 from .whole import Config, completed
 
@@ -43,6 +44,13 @@ class Problem(NamedTuple):
         return f"{where}: {self.key}: {self.text}" if self.key else f"{where}: {self.text}"
 
 
+class Loaded(NamedTuple):
+    """A configuration, and every file that it depends on: its own, those of secrets, and those that it names."""
+
+    config: Config
+    files: tuple[str, ...]
+
+
 class ConfigFileError(ConfigError):
     """Raised for a configuration that cannot be used; ``problems`` are all of them, in the order of their lines."""
 
@@ -56,6 +64,11 @@ def load(file: str | Path, *, environment: Mapping[str, str] | None = None) -> C
 
     Raises ``ConfigFileError`` with everything that is wrong.
     """
+    return load_all(file, environment=environment).config
+
+
+def load_all(file: str | Path, *, environment: Mapping[str, str] | None = None) -> Loaded:
+    """As :func:`load`, with the files that it was made of."""
     path = Path(file)
     try:
         text = path.read_bytes().decode()
@@ -63,11 +76,15 @@ def load(file: str | Path, *, environment: Mapping[str, str] | None = None) -> C
         raise ConfigFileError((Problem(str(file), 0, "", f"cannot be read: {error.strerror}"),)) from error
     except UnicodeDecodeError as error:
         raise ConfigFileError((Problem(str(file), 0, "", f"is not UTF-8: {error}"),)) from error
-    return parse(text, str(file), environment=os.environ if environment is None else environment)
+    return _parsed(text, str(file), os.environ if environment is None else environment)
 
 
 def parse(text: str, file: str = "gateway.toml", *, environment: Mapping[str, str]) -> Config:
     """As :func:`load`, of a text; ``file`` is its name and where paths in it start."""
+    return _parsed(text, file, environment).config
+
+
+def _parsed(text: str, file: str, environment: Mapping[str, str]) -> Loaded:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -82,7 +99,7 @@ def parse(text: str, file: str = "gateway.toml", *, environment: Mapping[str, st
         found_wrong += complaints(config)
     if found_wrong or config is None:
         raise ConfigFileError(_located(found_wrong, places.key_lines(text), file))
-    return config
+    return Loaded(config, tuple(dict.fromkeys((file, *reader.files, *files_of(config)))))
 
 
 def _located(found: list[Complaint], lines: dict[Place, int], file: str) -> tuple[Problem, ...]:
@@ -108,6 +125,7 @@ class _Reader:
         self._folder = folder
         self._environment = environment
         self.complaints: list[Complaint] = []
+        self.files: list[str] = []
 
     def _wrong(self, path: Place, text: str) -> _Bad:
         self.complaints.append((path, text))
@@ -133,7 +151,10 @@ class _Reader:
 
     def _value(self, kind: Any, value: object, path: Place) -> object:
         if get_origin(kind) is UnionType or NoneType in get_args(kind):
-            kind = next(one for one in get_args(kind) if one is not NoneType)
+            kinds = [one for one in get_args(kind) if one is not NoneType]
+            if len(kinds) > 1:
+                return self._plain(kind, value, path)
+            kind = kinds[0]
         if kind is Secret:
             return self._secret(value, path)
         if kind is FilePath:
@@ -184,6 +205,7 @@ class _Reader:
         return Secret(found) if found else self._wrong(path, f"the environment has no {name}")
 
     def _from_file(self, name: str, path: Place) -> object:
+        self.files.append(str(self._folder / name))
         try:
             found = (self._folder / name).read_text("utf-8").strip()
         except (OSError, ValueError) as error:

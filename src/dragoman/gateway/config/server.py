@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .values import FilePath, Port
+from .values import FilePath, NoSeconds, Port
 
 
 class ServerTls(Struct, frozen=True, kw_only=True):
@@ -17,7 +17,11 @@ class ServerTls(Struct, frozen=True, kw_only=True):
 
 
 class Server(Struct, frozen=True, kw_only=True):
-    """Where the gateway listens. ``public_url``: where callers reach it, else told from each request."""
+    """Where the gateway listens. ``public_url``: where callers reach it, else told from each request.
+
+    ``drain``: seconds that it goes on serving after it was told to stop, saying that it is not ready, so that callers
+    are sent elsewhere.
+    """
 
     host: str = "127.0.0.1"
     port: Port = 8000
@@ -25,4 +29,5 @@ class Server(Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()
     health: bool = False
     reflection: bool = False
+    drain: NoSeconds = 0.0
     tls: ServerTls | None = None

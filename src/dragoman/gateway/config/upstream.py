@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from ...faces import ALL_FACES, Face, read_binding, read_version
-from .values import Count, FilePath, NoSeconds, OwnPort, Seconds, Secret
+from .values import Count, FilePath, NoSeconds, OwnPort, Seconds, Secret, Size
 
 #: What the gateway can make up for: ``streaming`` and ``subscribe`` by asking again and again, ``blocking`` for an
 #: agent that always returns at once, ``return-at-once`` for one that never does.
@@ -34,13 +34,16 @@ class UpstreamTls(Struct, frozen=True, kw_only=True):
 
 class UpstreamLimits(Struct, frozen=True, kw_only=True):
     """What one agent is given at a time. ``calls`` and ``streams`` at once over all replicas; ``queue``: seconds that
-    a call waits for its turn before it is refused with *unavailable*. ``streams_per_connection``: of HTTP/2 and gRPC;
-    further ones get a connection of their own."""
+    a call waits for its turn before it is refused with *unavailable*. ``streams_per_connection``: calls and streams on
+    one gRPC connection; further ones get another. ``reply`` and ``event``: bytes of a whole reply, and of one event of
+    a stream, which is what a call and a stream can cost."""
 
     calls: Count = 256
     streams: Count = 2_000
     queue: NoSeconds = 5.0
     streams_per_connection: Count = 100
+    reply: Size = 16 * 1024 * 1024
+    event: Size = 16 * 1024 * 1024
 
 
 class Breaker(Struct, frozen=True, kw_only=True):
@@ -50,6 +53,15 @@ class Breaker(Struct, frozen=True, kw_only=True):
     failures: Count = 5
     first: Seconds = 1.0
     most: Seconds = 60.0
+
+
+class Polling(Struct, frozen=True, kw_only=True):
+    """How an agent is asked for tasks again and again where that makes up for something: seconds between two questions
+    about one task, from ``first`` up to ``most``, and questions ``at_once``."""
+
+    first: Seconds = 0.25
+    most: Seconds = 5.0
+    at_once: Count = 64
 
 
 class Upstream(Struct, frozen=True, kw_only=True):
@@ -62,12 +74,15 @@ class Upstream(Struct, frozen=True, kw_only=True):
     fields of callers that go on. ``headers``, ``bearer``: sent with every call. ``base64_files``: callers keep base64
     text in the bytes of a 0.3 file; ``upstream_base64_files``: the agent does. ``lenient``: read replies that break
     the specification but can be understood. ``strict``: a request that names no version is 0.3, whatever its method.
-    ``replicas``: further base urls of the same agent. ``refresh``: seconds between looks at its card, else what the
-    card's cache headers say. ``forward_credentials``: what a caller was verified by goes on too. ``push``: webhooks are
-    served by the gateway, registered with the agent as they are, or refused. ``index``: ListTasks of an agent without
-    it is answered from the tasks that were seen. ``emulate``: capabilities that the gateway makes up for. ``losses``:
-    what becomes of a message that a translation would rob of something; ``refuse_losses``: names of losses that are
-    refused in any case. ``dialect``: the hybrid that it speaks, by name, else told from its card and replies.
+    ``tenant``: what 1.0 calls over gRPC on the shared port name to be for this agent, default its name where there
+    is no ``authority`` and no ``port`` and it is not at ``/``. ``replicas``: further base urls of the same agent.
+    ``refresh``: seconds between looks at its card, else what the card's cache headers say. ``forward_credentials``:
+    what a caller was verified by goes on too. ``push``: webhooks are served by the gateway, registered with the
+    agent as they are, or refused. ``index``: ListTasks of an agent without it is answered from the tasks that were
+    seen. ``emulate``: capabilities that the gateway makes up for, and ``polling``: how often it asks for that.
+    ``losses``: what becomes of a message that a translation would rob of something; ``refuse_losses``: names of
+    losses that are refused in any case. ``dialect``: the hybrid that it speaks, by name, else told from its card
+    and replies.
     """
 
     url: str
@@ -76,6 +91,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     public_url: str = ""
     authority: str = ""
     port: OwnPort | None = None
+    tenant: str = ""
     face: str = ""
     versions: tuple[str, ...] = ()
     bindings: tuple[str, ...] = ()
@@ -96,6 +112,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     push: Literal["relay", "direct", "off"] = "relay"
     index: bool = True
     emulate: tuple[Capability, ...] = ()
+    polling: Polling = Polling()
     losses: Literal["carry", "refuse"] = "carry"
     refuse_losses: tuple[str, ...] = ()
     dialect: str = ""
@@ -116,7 +133,11 @@ class Upstream(Struct, frozen=True, kw_only=True):
         versions = {read_version(text) for text in self.versions} or {face.version for face in ALL_FACES}
         bindings = {read_binding(text) for text in self.bindings} or {face.binding for face in ALL_FACES}
         served = (face for face in ALL_FACES if face.version in versions and face.binding in bindings)
-        return tuple(face for face in served if face.binding != "GRPC" or self.grpc_has_place)
+        return tuple(face for face in served if face.binding != "GRPC" or self._is_found(face))
+
+    def _is_found(self, face: Face) -> bool:
+        """Whether a gRPC call can be told to be for it. A tenant is named by 1.0 only."""
+        return self.grpc_has_place or (bool(self.tenant) and face.version == "1.0")
 
     def grpc_target(self, base: str) -> str:
         """``host:port`` of its gRPC for a caller who reaches its other faces at ``base``."""

@@ -19,6 +19,7 @@ Said: TypeAlias = Iterator[tuple[Place, str]]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 NoSeconds = Annotated[float, Meta(ge=0, le=86_400)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+Size = Annotated[int, Meta(ge=1024, le=2**31 - 1)]
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 OwnPort = Annotated[int, Meta(ge=1, le=65_535)]
 

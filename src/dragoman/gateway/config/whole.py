@@ -36,7 +36,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 def completed(config: Config) -> Config:
-    """The configuration with a name and a path for every upstream that was given none."""
+    """The configuration with a name, a path, and where it needs one a tenant, for every upstream that has none."""
     alone = len(config.upstream) == 1
     taken = {one.name for one in config.upstream if one.name}
     filled: list[Upstream] = []
@@ -44,7 +44,8 @@ def completed(config: Config) -> Config:
         name = one.name or _free_name(name_of(one.url), taken)
         taken.add(name)
         path = one.path.rstrip("/") or ("/" if one.path or alone else f"/{name}")
-        filled.append(structs.replace(one, name=name, path=path))
+        placed = one.authority or one.port or path == "/"
+        filled.append(structs.replace(one, name=name, path=path, tenant=one.tenant or ("" if placed else name)))
     return structs.replace(config, upstream=tuple(filled))
 
 

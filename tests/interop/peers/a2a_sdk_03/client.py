@@ -23,6 +23,7 @@ JSONRPC = {
     -32602: "InvalidParams",
 }
 HTTP = {404: "TaskNotFound", 409: "TaskNotCancelable", 422: "InvalidParams", 501: "PushNotificationNotSupported"}
+BINDINGS = ["JSONRPC", "HTTP+JSON", "GRPC"]
 TIMEOUT = 20.0
 
 
@@ -109,8 +110,8 @@ async def connect(given: Options) -> Sdk03:
             streaming=streaming,
             httpx_client=httpx.AsyncClient(timeout=TIMEOUT),
             grpc_channel_factory=grpc.aio.insecure_channel,
-            supported_transports=[given.binding],
-            use_client_preference=True,
+            supported_transports=BINDINGS if given.binding == "any" else [given.binding],
+            use_client_preference=given.binding != "any",
         )
 
     async with httpx.AsyncClient(timeout=TIMEOUT) as http:

@@ -64,6 +64,7 @@ def task_in(task: a2a.Task) -> Task:
         task.status.state.value,
         [artifact_in(artifact) for artifact in task.artifacts or []],
         text_of(task.status.message),
+        "".join(text_of(message) for message in task.history or [] if message.role is a2a.Role.agent),
     )
 
 

@@ -16,6 +16,7 @@ from kit.model import Event, Message, Outgoing, Page, PushConfig, Task, TypedErr
 from kit.options import Options, options
 from translate import event_in, part_out, push_in, push_out, task_in
 
+BINDINGS = ["JSONRPC", "HTTP+JSON", "GRPC"]
 TIMEOUT = 20.0
 
 
@@ -95,12 +96,14 @@ async def offered(call: Awaitable[Any]) -> Any:
 
 
 async def connect(given: Options) -> Sdk1:
-    async with httpx.AsyncClient(timeout=TIMEOUT, headers={"A2A-Version": given.version}) as http:
+    headers = {} if given.version == "any" else {"A2A-Version": given.version}
+    async with httpx.AsyncClient(timeout=TIMEOUT, headers=headers) as http:
         card = await A2ACardResolver(http, given.url).get_agent_card()
     wanted = [
         interface
         for interface in card.supported_interfaces
-        if interface.protocol_binding == given.binding and interface.protocol_version.startswith(given.version)
+        if given.binding in ("any", interface.protocol_binding)
+        and (given.version == "any" or interface.protocol_version.startswith(given.version))
     ]
     if not wanted:
         raise LookupError(f"the card has no {given.version} {given.binding} interface")
@@ -114,7 +117,7 @@ async def connect(given: Options) -> Sdk1:
             streaming=streaming,
             httpx_client=httpx.AsyncClient(timeout=TIMEOUT),
             grpc_channel_factory=grpc.aio.insecure_channel,
-            supported_protocol_bindings=[given.binding],
+            supported_protocol_bindings=BINDINGS if given.binding == "any" else [given.binding],
         )
         return ClientFactory(config).create(card)
 

@@ -68,6 +68,7 @@ def task_in(task: a2a.Task) -> Task:
         state_in(task.status.state),
         [artifact_in(artifact) for artifact in task.artifacts],
         text_of(task.status.message),
+        "".join(text_of(message) for message in task.history if message.role == a2a.ROLE_AGENT),
     )
 
 

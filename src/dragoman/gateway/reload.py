@@ -1,0 +1,129 @@
+"""Another configuration without a restart: when its file, or one that it names, has changed, or on request.
+
+Rules of this module:
+
+- What is broken is told with its lines, and what there was stays.
+- What cannot change while it runs is named, so that nobody waits for it.
+- Files are looked at by time of change, size and identity; one that is still being written is given a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NoReturn
+
+from ..errors import DragomanError
+from ..server.asgi import App
+from .common import Tell
+from .config import Config
+from .config.files import Stamp, stamps
+from .config.reading import ConfigFileError, Loaded
+from .switchboard import Switchboard
+
+log = logging.getLogger(__name__)
+
+EVERY = 1.0  # seconds between looks at the files
+_SETTLING = 0.1  # seconds for whoever writes a file
+#: Keys that are looked at when the process starts, and not again.
+_AT_START: tuple[tuple[str, Callable[[Config], object]], ...] = (
+    ("server.host", lambda config: config.server.host),
+    ("server.port", lambda config: config.server.port),
+    ("server.tls", lambda config: config.server.tls),
+    ("server.drain", lambda config: config.server.drain),
+    ("store", lambda config: config.store),
+    ("relay", lambda config: config.relay),
+    ("observe", lambda config: config.observe),
+)
+
+
+def needs_restart(before: Config, after: Config) -> tuple[str, ...]:
+    """The keys whose change has no effect before a restart."""
+    return tuple(key for key, value in _AT_START if value(before) != value(after))
+
+
+async def _nothing(beside: Mapping[int, App]) -> None:
+    """Nobody serves ports of their own."""
+
+
+class Reloader:
+    """Keeps ``board`` at what ``load`` gives, whose files are those of ``loaded``.
+
+    ``ports`` is told what there is on ports of their own, ``renewed`` that certificates may be new; ``tell`` hears, in
+    words, what became of it. ``every``: seconds between looks at the files.
+    """
+
+    def __init__(
+        self,
+        board: Switchboard,
+        load: Callable[[], Loaded],
+        loaded: Loaded,
+        tell: Tell,
+        *,
+        ports: Callable[[Mapping[int, App]], Awaitable[None]] = _nothing,
+        renewed: Callable[[], None] = lambda: None,
+        every: float = EVERY,
+    ) -> None:
+        self._board = board
+        self._load = load
+        self._tell = tell
+        self._ports = ports
+        self._renewed = renewed
+        self._every = every
+        self._asked = asyncio.Event()
+        self._started = loaded.config
+        self._seen = stamps(loaded.files)
+        self._ports_told: frozenset[int] = frozenset(board.beside)
+
+    def ask(self) -> None:
+        """Reload at the next opportunity, whether or not a file has changed."""
+        self._asked.set()
+
+    async def run(self) -> NoReturn:
+        """Look after it for good."""
+        while True:
+            try:
+                async with asyncio.timeout(self._every):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+            if self._asked.is_set() or self._changed():
+                self._asked.clear()
+                await asyncio.sleep(_SETTLING)
+                await self.reload()
+            await self._tell_ports()
+
+    async def reload(self) -> bool:
+        """Load and take over what there is now; whether that could be done."""
+        seen = stamps(self._seen)  # before it is read: what is written meanwhile is another change
+        try:
+            loaded = self._load()
+        except ConfigFileError as error:
+            self._seen = seen
+            self._tell(f"The configuration is broken and the one before stays:\n{error}")
+            return False
+        self._seen = {**stamps(loaded.files), **{path: stamp for path, stamp in seen.items() if path in loaded.files}}
+        try:
+            self._renewed()
+            await self._board.reload(loaded.config)
+        except DragomanError as error:
+            self._tell(f"The configuration cannot be used and the one before stays: {error}")
+            return False
+        late = needs_restart(self._started, loaded.config)
+        self._tell("Reloaded the configuration" + (f"; {', '.join(late)}: only after a restart" if late else ""))
+        return True
+
+    def _changed(self) -> bool:
+        now: dict[str, Stamp] = stamps(self._seen)
+        return now != self._seen
+
+    async def _tell_ports(self) -> None:
+        """Ports are closed when whoever was served there is done, which may be long after the reload."""
+        beside = self._board.beside
+        if self._ports_told != beside.keys():
+            self._ports_told = frozenset(beside)
+            try:
+                await self._ports(beside)
+            except DragomanError as error:
+                self._tell(str(error))
