@@ -251,6 +251,33 @@ async def test_taking_up_a_stream_is_given_up_after_so_many_tries(peer: Peer) ->
     assert len(peer.asked) == 1 + FAST.tries
 
 
+async def test_a_line_that_does_not_end_is_silence(peer: Peer) -> None:
+    gate = asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: ")
+        while not gate.is_set():
+            writer.write(b"x" * 100)
+            try:
+                await asyncio.wait_for(gate.wait(), 0.02)
+            except TimeoutError:
+                continue
+        writer.close()
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        async with await connect(
+            card(interface(url, "1.0/HTTP+JSON")), resume=NEVER, timeouts=Timeouts(reply=30, silence=0.2)
+        ) as agent:
+            with pytest.raises(errors.TransportError, match="did not end a line"):
+                await follow(agent)
+    finally:
+        gate.set()
+        server.close()
+
+
 async def test_taking_up_a_stream_takes_no_longer_than_one_call_may(peer: Peer) -> None:
     peer.plays(events(jsonrpc(WHOLE[0])))
     peer.otherwise = events("", hold=True)  # every later stream stays silent

@@ -200,7 +200,8 @@ async def _is_overloaded(io: Conversation) -> None:
 
 class Fault(NamedTuple):
     """How it fails. ``told``: the error that a caller gets (tests.server.callers.ERRORS); ``grpc``: over gRPC, where
-    that is another, and ``stream``, in a stream. ``waits``: it is found out by the passing of time. ``only``: for this binding."""
+    that is another, and ``stream``, in a stream. ``waits``: it is found out by the passing of time. ``only``: for this
+    binding."""
 
     play: Callable[[Conversation], Awaitable[None]]
     told: str = "bad reply"
@@ -367,14 +368,16 @@ class Http2Conversation(Conversation):
         self._connection.write(_HEADERS, 4, self._stream, fields)
         await self._connection.drain()
 
+    def _room(self) -> int:
+        one = self._connection
+        return min(one.window, one.windows.get(self._stream, one.initial))
+
     async def body(self, data: bytes) -> None:
         one = self._connection
         for at in range(0, len(data), 16_384):
             piece = data[at : at + 16_384]
             async with one.room:
-                await one.room.wait_for(
-                    lambda size=len(piece): min(one.window, one.windows.get(self._stream, one.initial)) >= size  # type: ignore[misc]
-                )
+                await one.room.wait_for(lambda: self._room() >= min(16_384, len(data)))
                 one.window -= len(piece)
                 one.windows[self._stream] = one.windows.get(self._stream, one.initial) - len(piece)
             one.write(_DATA, 0, self._stream, piece)

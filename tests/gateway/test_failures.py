@@ -1,4 +1,4 @@
-"""Every way in which an upstream fails: a typed error of the caller's face within the limits, and nobody else notices."""
+"""Every way in which an upstream fails: a typed error of the caller's face within the limits, and no other notices."""
 
 from __future__ import annotations
 

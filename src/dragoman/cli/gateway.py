@@ -18,7 +18,7 @@ from ..gateway.common import Common, common_of
 from ..gateway.config import Config, FilePath, Secret, Upstream, UpstreamTls, completed
 from ..gateway.config.checks import complaints
 from ..gateway.config.reading import Loaded, load, load_all
-from ..gateway.plan import Planned, plan
+from ..gateway.plan import Planned, PlannedReplica, plan
 from ..gateway.relay.callbacks import Before
 from ..gateway.reload import Reloader
 from ..gateway.switchboard import Switchboard
@@ -268,7 +268,7 @@ def _exit_code(errors: list[DragomanError]) -> int:
 
 def _show(lines: list[Planned]) -> None:
     columns = ("agent", "path", "gRPC by", "face called", "at", "why", "served")
-    print_table("Plan", columns, [_row(line) for line in lines])
+    print_table("Plan", columns, [row for line in lines for row in (_row(line), *map(_replica_row, line.replicas))])
 
 
 def _remark(lines: list[Planned]) -> None:
@@ -277,6 +277,10 @@ def _remark(lines: list[Planned]) -> None:
             say(f"note: {line.name}: {note}", style="yellow")
         if line.error:
             say(f"{line.name}: {line.error}", style="red")
+
+
+def _replica_row(one: PlannedReplica) -> tuple[str, ...]:
+    return "  replica", "", "", one.face or "unavailable", one.calls or one.url, one.error or "", ""
 
 
 def _row(line: Planned) -> tuple[str, ...]:

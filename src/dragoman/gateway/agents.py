@@ -148,8 +148,8 @@ class Agent:
             await self.app(scope, receive, send)
 
     def start(self) -> None:
-        """Begin to reach its replicas, and to look at their cards now and again; ``tried`` is set after first attempts:
-        as soon as one is there, or all were tried."""
+        """Begin to reach its replicas, and to look at their cards now and again; ``tried`` is set after the first attempt
+        at each."""
         for one in self.pool.replicas:
             one.start()
 
@@ -229,7 +229,7 @@ class Agent:
             self._say(note)
 
     def _looked(self) -> None:
-        if self.pool.lead is not None or all(one.looked for one in self.pool.replicas):
+        if all(one.looked for one in self.pool.replicas):
             self.tried.set()
 
     def _changed(self) -> None:

@@ -93,7 +93,7 @@ class Pool:
     @property
     def client(self) -> Client:
         """The client of that replica, which must have been reached."""
-        lead = self.lead
+        lead = self._single or self.lead
         if lead is None or lead.line is None:
             raise UnavailableError("The agent behind this gateway cannot be reached")
         return lead.line.client

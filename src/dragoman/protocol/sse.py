@@ -85,6 +85,11 @@ class Decoder:
                 raise
         return events
 
+    @property
+    def amid(self) -> bool:
+        """Whether a line has begun that has not ended."""
+        return bool(self._rest)
+
     def end(self) -> bool:
         """Whether the stream was whole: False if it was cut inside an event. Raises what :meth:`feed` owes."""
         if self._broken is not None:

@@ -172,10 +172,10 @@ class Standing:
 
 
 @asynccontextmanager
-async def agent(version: Version, steps: Steps | None = None) -> AsyncIterator[Standing]:
-    """Our own runtime, which speaks one version only, and keeps what it was asked."""
+async def agent(version: Version, steps: Steps | None = None, *, guarded: bool = False) -> AsyncIterator[Standing]:
+    """Our own runtime, which speaks one version, and keeps what it was asked. ``guarded``: it calls nobody here."""
     steps = steps or Steps()
-    courier = http_courier(Guard(private=True))
+    courier = http_courier(Guard(private=not guarded))
     engine = Engine(Agent(CARD, steps.handle, CARD), pusher=courier)
     app = A2AApp(engine, CARD, faces=[face for face in ALL_FACES if face.version == version])
     one = Standing(steps, engine)

@@ -259,6 +259,22 @@ async def test_an_address_inside_is_refused_by_name_of_the_field(version: Versio
         assert (await relay_of(board).outbox.stock()).registrations == 0
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_an_agent_that_does_not_take_the_callback_is_no_fault_of_the_webhook(version: Version) -> None:
+    async with agent(version, guarded=True) as one, gateway(one) as (board, url), client(url, "1.0") as caller:
+        task = await begun(caller)
+        with pytest.raises(PushNotificationNotSupportedError, match="callback"):
+            await caller.create_task_push_notification_config(hook("http://127.0.0.1:1/x", task_id=task.id))
+        if version == "1.0":  # which says what it complains of
+            with pytest.raises(PushNotificationNotSupportedError, match="callback"):
+                await caller.send_message(sent("go", hook("http://127.0.0.1:1/x")))
+
+        async def forgotten() -> bool:
+            return not (await relay_of(board).outbox.stock()).registrations
+
+        await eventually(forgotten)
+
+
 async def test_an_address_that_turns_inside_later_is_not_called() -> None:
     async with agent("1.0") as one, gateway(one) as (board, url), receiver() as hooked, client(url, "1.0") as caller:
         await begun(caller, config=hook(hooked.url))

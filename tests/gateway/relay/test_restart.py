@@ -80,16 +80,20 @@ async def test_what_is_dead_is_replayed_from_the_command_line_while_the_gateway_
 
 
 async def test_two_gateways_on_one_database_share_the_work_and_no_line_is_told_by_both(postgres_url: str) -> None:
+    few = replace(QUICK, in_flight=4)
     async with (
         agent("1.0") as one,
         receiver() as hooked,
-        gateway(one, store=postgres_url) as (first, url),
-        gateway(one, store=postgres_url) as (second, _),
+        gateway(one, store=postgres_url, relay=few) as (first, url),
+        gateway(one, store=postgres_url, relay=few) as (second, _),
         client(url, "1.0") as caller,
     ):
         one.steps.go.set()
+        hooked.open.clear()
         for number in range(40):
             await caller.send_message(sent("go", hook(f"{hooked.url}/{number}")))
+        await hooked.until(8)  # either has as many in hand as it may
+        hooked.open.set()
         await _completed(hooked, 40)
         assert hooked.most_at_once == 1
         assert len(hooked.posts) == len({(post.path, post.body) for post in hooked.posts})

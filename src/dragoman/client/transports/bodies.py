@@ -24,6 +24,11 @@ class StreamBody(Protocol):
     @property
     def ready(self) -> Sequence[bytes]: ...
 
+    @property
+    def amid(self) -> bool:
+        """Whether a line has begun that has not ended."""
+        ...
+
     def feed(self, chunk: bytes | None) -> Iterable[bytes]:
         """Data of the events that ``chunk`` completes; None is the end, where ``TransportError`` means a cut."""
         ...
@@ -37,6 +42,10 @@ class EventBody:
     def __init__(self, limit: int) -> None:
         self._decoder = sse.Decoder(limit)
         self._begun = False
+
+    @property
+    def amid(self) -> bool:
+        return self._decoder.amid
 
     def feed(self, chunk: bytes | None) -> Iterable[bytes]:
         if chunk is None:
@@ -60,6 +69,10 @@ class LineBody:
         self._size = 0
         self._limit = limit
 
+    @property
+    def amid(self) -> bool:
+        return self._size > 0
+
     def feed(self, chunk: bytes | None) -> Iterable[bytes]:
         *lines, rest = (b"\n" if chunk is None else chunk).split(b"\n")
         if lines:
@@ -74,6 +87,8 @@ class LineBody:
 
 class WholeBody:
     """A stream that came as one JSON text: an array of events, or the one reply. Raises what the codec reads it as."""
+
+    amid = False
 
     def __init__(self, codec: Codec, op: str, response: HttpResponse) -> None:
         self.ready: Sequence[bytes] = _whole(codec, op, response)

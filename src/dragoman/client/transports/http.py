@@ -231,6 +231,7 @@ class HttpStream(ByteStream):
         self._body = body
         self._ready: list[bytes] = list(body.ready)
         self._error: DragomanError | None = None
+        self._since = 0.0  # when the line began that has not ended
         if first:
             self._take(first)
 
@@ -257,6 +258,18 @@ class HttpStream(ByteStream):
             self._error = transport_error(error, self._url)
         else:
             self._take(bytes(chunk) if chunk is not None else None)
+            self._watch()
+
+    def _watch(self) -> None:
+        """A line that does not end is silence too, however fast it comes."""
+        if not self._body.amid:
+            self._since = 0.0
+            return
+        now = asyncio.get_running_loop().time()
+        self._since = self._since or now
+        if now - self._since > self._silence and self._error is None:
+            said = f"{self._url} did not end a line of its stream within {self._silence:g} seconds"
+            self._error = TransportError(said, timed_out=True)
 
     def _take(self, chunk: bytes | None) -> None:
         """Read the messages that ``chunk`` completes; None is the end of the body."""

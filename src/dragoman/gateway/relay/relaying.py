@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from ...errors import A2AError, DragomanError
+from ...errors import A2AError, DragomanError, InvalidParamsError, PushNotificationNotSupportedError
 from ...model import (
     CREATE_PUSH_CONFIG,
     DELETE_PUSH_CONFIG,
@@ -106,8 +106,10 @@ class Relaying(Inline):
         ours = callback(made, self._relay.callbacks, id=watch.id, task_id=config.task_id, tenant=request.tenant)
         try:
             await self.inner.call(CREATE_PUSH_CONFIG, ours, ctx)
-        except BaseException:
+        except BaseException as error:
             self._relay.background.start(self._webhooks.forget(watch.id), "forget-webhook")
+            if isinstance(error, InvalidParamsError):  # nothing in it but the callback is new to the agent
+                raise self._unwanted(error) from error
             raise
         await self._look(watch, request, ctx)
         return config
@@ -163,8 +165,10 @@ class Relaying(Inline):
         sent, watch, joined = await self._exchanged(request, ctx)
         try:
             reply = await self.inner.call(SEND_MESSAGE, sent, ctx)
-        except A2AError:
+        except A2AError as error:
             await self._refused(watch, joined)
+            if watch is not None and _is_about_callback(error):
+                raise self._unwanted(error) from error
             raise
         if watch is not None:
             await self._bind(watch, reply.task)
@@ -174,8 +178,10 @@ class Relaying(Inline):
         sent, watch, joined = await self._exchanged(request, ctx)
         try:
             stream = await self.inner.stream(SEND_STREAMING_MESSAGE, sent, ctx)
-        except A2AError:
+        except A2AError as error:
             await self._refused(watch, joined)
+            if watch is not None and _is_about_callback(error):
+                raise self._unwanted(error) from error
             raise
         return stream if watch is None else _Binding(stream, lambda task: self._bind(watch, task))
 
@@ -214,6 +220,11 @@ class Relaying(Inline):
 
     # -- our callbacks at the agent
 
+    def _unwanted(self, error: A2AError) -> PushNotificationNotSupportedError:
+        """What a caller is told when the agent would not have our callback, which is no fault of its webhook's."""
+        log.warning("The agent does not take the callback %s...: %s", self._relay.callbacks, error)
+        return PushNotificationNotSupportedError("The agent behind this gateway does not take the gateway's callback")
+
     async def _withdraw(self, watch: Watch, task_id: str, ctx: Context) -> None:
         asked = DeleteTaskPushNotificationConfigRequest(tenant=watch.scope.tenant, task_id=task_id, id=watch.id)
         try:
@@ -225,6 +236,12 @@ class Relaying(Inline):
     async def _remove(self, watch: Watch, task_id: str) -> None:
         """As ``relay.Remove``."""
         await self._withdraw(watch, task_id, Context(tenant=watch.scope.tenant))
+
+
+def _is_about_callback(error: A2AError) -> bool:
+    if not isinstance(error, InvalidParamsError):
+        return False
+    return any(field.endswith("url") or "otification" in field for field, _ in error.violations)
 
 
 def _with(request: SendMessageRequest, config: TaskPushNotificationConfig | None) -> SendMessageRequest:
