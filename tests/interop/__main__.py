@@ -58,11 +58,14 @@ def main() -> int:
             results.save([result for result in fresh if not result.late])
         kept |= {result.cell: result for result in fresh}
     found = [kept[cell] for cell in cells if cell in kept]
-    if whole or given.write:
+    missing = len(cells) - len(found) + sum(result.late for result in found)
+    if missing:
+        print(f"{missing} cells were not run", file=sys.stderr)
+    if (whole and not missing) or given.write:
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(table.page(found, known))
         print(f"wrote {PAGE.relative_to(ROOT)}")
-    return verdict(found, known, whole=whole, raw=given.raw)
+    return verdict(found, known, whole=whole and not missing, raw=given.raw) or bool(missing)
 
 
 def run(cells: Sequence[Cell], given: argparse.Namespace, known: Sequence[Fault]) -> list[Result]:

@@ -89,6 +89,7 @@ def connect(
     lenient: bool = True,
     base64_files: bool = False,
     resume: Resume = Resume(),  # noqa: B008 - immutable
+    refuse_losses: Iterable[str] = (),
     on_note: Note | None = None,
     found: Found | None = None,
 ) -> Connecting:
@@ -101,8 +102,9 @@ def connect(
     the card's url cannot be right. ``check_card``: refuse calls whose capability the card does not declare.
     ``lenient``: read what breaks the specification but can be understood; else ``PeerError``. ``base64_files``: the
     agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, see :func:`dragoman.faces.rows`.
-    ``resume``: how broken streams are taken up again. ``on_note``: is told, in words, what was forgiven and decided.
-    ``found``: the card of that url, if it was resolved before.
+    ``resume``: how broken streams are taken up again. ``refuse_losses``: names of rows of ``dialects.losses``; what
+    would meet one raises ``UnsupportedOperationError`` and is not sent. ``on_note``: is told, in
+    words, what was forgiven and decided. ``found``: the card of that url, if it was resolved before.
 
     Raises ``ConfigError`` if no interface of the card fits, and what :func:`dragoman.client.resolve.resolve` raises.
     No connection to the interface itself is made before the first call.
@@ -125,7 +127,13 @@ def connect(
         rebase=rebase,
         check_card=check_card,
         rows=rows(base64_files=base64_files),
-        behaviour=Behaviour(reply=timeouts.reply, lenient=lenient, resume=resume, note=on_note),
+        behaviour=Behaviour(
+            reply=timeouts.reply,
+            lenient=lenient,
+            resume=resume,
+            note=on_note,
+            refuse_losses=frozenset(refuse_losses),
+        ),
         note=on_note or _quiet,
     )
     return Connecting(agent, settings, found)

@@ -45,12 +45,14 @@ _TRACE = frozenset((b"traceparent", b"tracestate", b"baggage"))
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How a client reads and waits. ``note`` is told, in words, what was forgiven and what was decided."""
+    """How a client reads and waits. ``note`` is told, in words, what was forgiven and what was decided.
+    ``refuse_losses``: names of losses that no message may meet."""
 
     reply: float = 60.0
     lenient: bool = True
     resume: Resume = field(default_factory=Resume)
     note: Callable[[str], None] | None = None
+    refuse_losses: frozenset[str] = frozenset()
 
 
 class Remote:
@@ -78,7 +80,7 @@ class Remote:
         self._wire = WIRE[face.version]
         self._translates = face.version != "1.0"
         self._reading = self._translates or behaviour.note is not None or not behaviour.lenient
-        self.losses = Ledger(f"toward the agent over {face}")
+        self.losses = Ledger(f"toward the agent over {face}", refuse=behaviour.refuse_losses)
 
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
         """See ``A2AService.call``. Raises ``UnsupportedOperationError`` without a call if the version has no such
@@ -127,8 +129,8 @@ class Remote:
     def read(self, op: AnyOperation, notes: Notes) -> None:
         """Count what was lost and say what was forgiven. Raises ``PeerError`` for that if this client is strict."""
         if notes.lost:
-            self.losses.enter(op.name, notes.lost)
-            notes.lost.clear()
+            lost, notes.lost = notes.lost, []
+            self.losses.enter(op.name, lost)
         if not notes.forgiven:
             return
         said = f"{op.name} over {self.face}: {'; '.join(notes.forgiven)}"

@@ -10,6 +10,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -76,7 +77,7 @@ async def resolve(
     from .transports.connection import Fetch, build_client  # loads the HTTP client
 
     places = card_urls(url) if known is None else tuple(dict.fromkeys((known.url, *card_urls(url))))
-    client = build_client(timeouts, tls, proxy)
+    client = await asyncio.to_thread(build_client, timeouts, tls, proxy)  # it reads the roots of the system
     fetch = Fetch(client, timeouts, limits.card)
     missed: list[str] = []
     try:

@@ -5,7 +5,8 @@ Rules of this module:
 - One row per thing that has no home on the other side. The dialects put a row's name into ``Notes.lost`` whenever
   they meet it, whatever becomes of it.
 - ``carried``: travels under a reserved key and comes back whole. ``dropped``: does not arrive. ``refused``: the call
-  fails, because going on would change its meaning.
+  fails, because going on would change its meaning. ``equivalent``: said in other words, or by saying nothing.
+- An operator may have any loss of a message refused. What a card cannot say is not one: nothing is called by it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Direction = Literal["to 0.3", "to 1.0", "both"]
-Outcome = Literal["carried", "dropped", "refused"]
+Outcome = Literal["carried", "dropped", "refused", "equivalent"]
 
 #: Reserved metadata keys: a part's file name and media type, the tasks that a message refers to.
 FILENAME = "a2a.compat/filename"
@@ -40,16 +41,16 @@ _ROWS = (
     Loss(
         "implied-media-type",
         "to 0.3",
-        "dropped",
+        "equivalent",
         "text/plain on text and application/json on data go without saying in 0.3",
     ),
     Loss("non-object-data", "to 0.3", "carried", f"data that is no object: as {{value}} under the flag {WRAPPED}"),
     Loss("reference-task-ids", "to 0.3", "carried", f"referenceTaskIds in the proto shape: metadata key {REFERENCES}"),
     Loss("part-metadata", "to 0.3", "dropped", "metadata of a part, toward a peer that takes no key beyond its proto"),
     Loss("file-name", "to 0.3", "dropped", "name of a file, toward a peer that takes no key beyond its proto"),
-    Loss("history-length-zero", "to 0.3", "dropped", "0 means no limit in 0.3: left out, history is cut on our side"),
-    Loss("empty-configuration", "to 0.3", "dropped", "a send configuration that says nothing comes back absent"),
-    Loss("stream-return-immediately", "to 0.3", "dropped", "returnImmediately of a stream, which it does not concern"),
+    Loss("history-length-zero", "to 0.3", "equivalent", "0 means no limit in 0.3: left out, the history is cut here"),
+    Loss("empty-configuration", "to 0.3", "equivalent", "a send configuration that says nothing comes back absent"),
+    Loss("stream-return-immediately", "to 0.3", "equivalent", "returnImmediately of a stream, which it is not for"),
     Loss("cancel-metadata", "to 0.3", "dropped", "metadata of CancelTask in the proto shape"),
     Loss("push-paging", "to 0.3", "dropped", "paging of webhook configs, in the kind shape: its list is whole"),
     Loss("device-code-flow", "to 0.3", "dropped", "the OAuth device code flow; its scheme stays without a flow"),
@@ -72,6 +73,15 @@ _ROWS = (
 LOSSES: dict[str, Loss] = {row.name: row for row in _ROWS}
 
 
+_OF_CARDS = frozenset(
+    ("device-code-flow", "pkce-required", "interface-version", "card-signature", "several-oauth-flows")
+) | {"state-transition-history"}
+#: What an operator may name to have it refused.
+REFUSABLE = frozenset(row.name for row in _ROWS if row.outcome in ("carried", "dropped")) - _OF_CARDS
+#: What is refused when every loss is.
+DROPPED = frozenset(name for name in REFUSABLE if LOSSES[name].outcome == "dropped")
+
+
 def as_markdown() -> str:
     """The table as the page ``docs/losses.md``."""
     rows = "".join(f"| `{row.name}` | {row.direction} | {row.outcome} | {row.text} |\n" for row in LOSSES.values())
@@ -79,7 +89,10 @@ def as_markdown() -> str:
 
 Made from `dragoman.dialects.losses` by `make docs`. *carried*: travels under a reserved key and comes back whole.
 *dropped*: does not arrive; logged (the first of a kind as a warning) and counted (`dragoman.ledger`).
-*refused*: the call fails with the error named.
+*refused*: the call fails with the error named. *equivalent*: said in other words, nothing is missing.
+
+A gateway may refuse what would be dropped (`losses = "refuse"`), or losses by name (`refuse_losses`), see
+[gateway.md](gateway.md); those of cards are not among them.
 
 | name | direction | outcome | what happens |
 |---|---|---|---|

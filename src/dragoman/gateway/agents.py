@@ -148,8 +148,10 @@ class Agent:
             await self.app(scope, receive, send)
 
     def start(self) -> None:
-        """Begin to reach its replicas, and to look at their cards now and again; ``tried`` is set after the first attempt
-        at each."""
+        """Begin to reach its replicas, and to look at their cards now and again.
+
+        ``tried`` is set after the first attempt at each.
+        """
         for one in self.pool.replicas:
             one.start()
 
@@ -216,6 +218,7 @@ class Agent:
             tls=_tls(config.tls),
             lenient=config.lenient,
             base64_files=config.upstream_base64_files,
+            refuse_losses=config.refused,
             on_note=self._note,
         )
 
@@ -261,6 +264,7 @@ class Agent:
             trusted_proxies=server.trusted_proxies,
             lenient=not config.strict,
             rows=rows(base64_files=config.base64_files),
+            refuse_losses=config.refused,
             health=server.health,
             reflection=server.reflection,
             grpc_at=config.grpc_target,

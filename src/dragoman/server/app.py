@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import parse_qs
@@ -84,7 +84,8 @@ class A2AApp:
     ``reflection``: answer those gRPC services too. ``grpc_at``: from our base URL to the ``host:port`` of gRPC, where
     that is another than the URL's, and ``grpc_tenant``: what the card says a 1.0 call over gRPC has to name.
     ``callers``: verifies who is calling, default nobody; the public card stays public.
-    ``observer``: watches every call. Use it as ASGI app, mounted or not; it needs no lifespan, and ends
+    ``observer``: watches every call. ``refuse_losses``: names of rows of ``dialects.losses``; a message that would meet
+    one is refused. Use it as ASGI app, mounted or not; it needs no lifespan, and ends
     its streams properly on a lifespan shutdown or :meth:`aclose`.
     """
 
@@ -105,6 +106,7 @@ class A2AApp:
         grpc_tenant: str = "",
         callers: Callers | None = None,
         observer: Observer | None = None,
+        refuse_losses: Collection[str] = (),
     ) -> None:
         self.faces = tuple(faces)
         self.published = PublishedCard(card, self.faces, grpc_at, grpc_tenant)
@@ -115,6 +117,7 @@ class A2AApp:
             required=frozenset(one.uri for one in extensions if one.required),
             keep_alive=limits.keep_alive,
             observer=observer,
+            refuse_losses=refuse_losses,
         )
         self._declared = frozenset(one.uri for one in extensions)
         self._routes = {face: Route(face, *rows[face], face.version == "0.3") for face in self.faces}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from traceback import clear_frames
 from typing import Any, NamedTuple
 
@@ -47,8 +47,8 @@ class Desk:
     """What every exchange of one app shares: the service behind it, its rules and its counters.
 
     ``losses`` counts what translations lost, by name of the loss. ``required``: extension URIs without which a
-    request is refused. ``publish``: makes a card of the service name our interfaces, given a base URL. ``observer``:
-    who watches every call.
+    request is refused. ``refuse_losses``: names of losses that no message may meet. ``publish``: makes a card of
+    the service name our interfaces, given a base URL. ``observer``: who watches every call.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Desk:
         required: frozenset[str] = frozenset(),
         keep_alive: float = 15.0,
         observer: Observer | None = None,
+        refuse_losses: Collection[str] = (),
     ) -> None:
         self.service = service
         self.observer = observer
@@ -66,7 +67,7 @@ class Desk:
         self.passing = service if isinstance(service, PassThrough) else None
         self.required = required
         self.keep_alive = keep_alive
-        self.losses = Ledger("toward callers", "caller")
+        self.losses = Ledger("toward callers", "caller", refuse_losses)
         self.streams: set[asyncio.Task[Any]] = set()
         self.closing = False
 
@@ -166,6 +167,7 @@ class Exchange(msgspec.Struct, eq=False):
         """The request, and the dialect to answer it in."""
         body, ctx, dialect = self.call.body, self.ctx, self.route.dialect
         request = dialect.load_request(self.op, body, self.notes)
+        self._count_losses()
         if not ctx.tenant:
             ctx.tenant = request.tenant  # every request has one, empty if none is meant
         return request, dialect.answering(body)
@@ -218,7 +220,6 @@ class Exchange(msgspec.Struct, eq=False):
         if failure is not None and (frame := codec.write_stream_error(self.call, failure)):
             await body.write(frame)
         await body.close(codec.trailers(failure))
-        self._count_losses()
 
     async def _copy(self, stream: Stream[Any], dump: Callable[[Any], bytes], body: StreamBody) -> None:
         write, call = self.route.codec.write_event, self.call
@@ -232,13 +233,17 @@ class Exchange(msgspec.Struct, eq=False):
     async def _copy_final(self, events: Sequence[Any], dump: Callable[[Any], bytes], body: StreamBody) -> bool:
         """Write events up to the final one; whether that was among them."""
         assert self.notes is not None
-        frames = []
-        for event in events:
-            frames.append(self.route.codec.write_event(self.call, dump(event)))
-            if self.notes.final:
-                break
-        self.events += len(frames)
-        await body.write(b"".join(frames))
+        frames: list[bytes] = []
+        try:
+            for event in events:
+                frame = self.route.codec.write_event(self.call, dump(event))
+                self._count_losses()
+                frames.append(frame)
+                if self.notes.final:
+                    break
+        finally:  # those before one that is refused
+            self.events += len(frames)
+            await body.write(b"".join(frames))
         return self.notes.final
 
     # -- what goes with it
@@ -266,7 +271,8 @@ class Exchange(msgspec.Struct, eq=False):
 
     def _count_losses(self) -> None:
         if self.notes is not None and self.notes.lost:
-            self.desk.losses.enter(self.op.name, self.notes.lost)
+            lost, self.notes.lost = self.notes.lost, []
+            self.desk.losses.enter(self.op.name, lost)
 
 
 def as_a2a(error: Exception, op: AnyOperation) -> A2AError:

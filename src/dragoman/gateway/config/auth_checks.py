@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 from ...model import OPERATIONS
 from ...security.algorithms import ALGORITHMS
 from .auth import ANONYMOUS, Auth, Certificate, Cors, Jwt, Key, Rule
-from .values import Said
+from .values import Said, meant
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:/-]*")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -104,17 +103,12 @@ def _certificate(one: Certificate, client_ca: bool) -> Said:
 def _rule(one: Rule, upstreams: tuple[str, ...]) -> Said:
     for name in one.upstreams or ():
         if name not in upstreams:
-            yield ("upstreams",), f"there is no upstream {name!r}{_meant(name, upstreams)}"
+            yield ("upstreams",), f"there is no upstream {name!r}{meant(name, upstreams)}"
     for name in one.operations or ():
         if name not in OPERATIONS:
-            yield ("operations",), f"{name!r} is no operation{_meant(name, tuple(OPERATIONS))}"
+            yield ("operations",), f"{name!r} is no operation{meant(name, OPERATIONS)}"
     if one.burst is not None and one.calls_per_second is None:
         yield ("burst",), "is for calls_per_second, which is not limited"
-
-
-def _meant(name: str, names: tuple[str, ...]) -> str:
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}"
 
 
 def _taken(key: str, field: str, values: Iterable[str]) -> Said:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import urlsplit
 
 from ...client.remote import sendable
+from ...dialects.losses import REFUSABLE
 from ...errors import ConfigError
 from ...faces import Face, read_binding, read_version
 from ...protocol.operations import BINDINGS, VERSIONS
@@ -23,7 +24,7 @@ from .keeping_checks import wrong_relay, wrong_store
 from .observing import wrong_observe
 from .server import Server
 from .upstream import Upstream
-from .values import Place, Said, Secret
+from .values import Place, Said, Secret, meant
 from .whole import Config
 
 Complaint = tuple[Place, str]
@@ -99,6 +100,9 @@ def _upstream(one: Upstream) -> Said:
         yield ("tenant",), f"{one.tenant!r} is no tenant: letters, digits and . _ - only"
     yield from _replicas(one)
     yield from _faces(one)
+    for name in one.refuse_losses:
+        if name not in REFUSABLE:
+            yield ("refuse_losses",), f"{name!r} is no loss that can be refused{meant(name, sorted(REFUSABLE))}"
     yield from _sent(one)
     if one.polling.first > one.polling.most:
         yield ("polling", "first"), f"{one.polling.first:g} is more than most, {one.polling.most:g}"

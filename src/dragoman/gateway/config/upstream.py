@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from ...dialects.losses import DROPPED
 from ...faces import ALL_FACES, Face, read_binding, read_version
 from .values import Count, FilePath, NoSeconds, OwnPort, Seconds, Secret, Size
 
@@ -121,6 +122,11 @@ class Upstream(Struct, frozen=True, kw_only=True):
     def pin(self) -> Face | None:
         """The face to call, None if the card decides."""
         return Face.parse(self.face) if self.face else None
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """Names of the losses that no message may meet."""
+        return (DROPPED if self.losses == "refuse" else frozenset()) | frozenset(self.refuse_losses)
 
     @property
     def grpc_has_place(self) -> bool:

@@ -6,7 +6,8 @@ A secret comes from the environment or from a file. In the configuration itself 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
@@ -38,3 +39,12 @@ class FilePath(Struct, frozen=True):
     """A file, its path made absolute or relative to where the process runs."""
 
     path: str
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """What to put behind a complaint of an unknown name: the one that was meant, or all there are."""
+    names = list(names)
+    near = get_close_matches(name.lower(), [one.lower() for one in names], n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {next(one for one in names if one.lower() == near[0])}?"
+    return f"; there are {', '.join(names)}" if names else ""
