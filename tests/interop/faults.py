@@ -14,6 +14,8 @@ from .kit.report import Outcome
 from .parties import HERE, Cell
 
 FAULTS = HERE / "faults.toml"
+#: Outcomes of the bench itself, which no fault of a peer explains: nothing was tried.
+UNTRIED = frozenset({"environment", "servers", "time"})
 PLACES = ("section", "client", "client_face", "agent", "agent_face", "step")
 
 
@@ -68,4 +70,6 @@ def _mark(row: Mapping[str, str]) -> Mark:
 
 
 def explain(faults: Iterable[Fault], cell: Cell, outcome: Outcome) -> Fault | None:
+    if outcome.step in UNTRIED:
+        return None
     return next((fault for fault in faults if any(mark.fits(cell, outcome) for mark in fault.marks)), None)

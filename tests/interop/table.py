@@ -130,7 +130,9 @@ def _pins(party: Party) -> list[str]:
         pins = json.loads(party.requirements.read_text())["dependencies"].items()
     else:
         pins = (line.split("==") for line in party.requirements.read_text().split())
-    return [f"{library} {pinned}" for library, pinned in pins if library.partition("[")[0] in CARRIERS]
+    bare = ((library.partition("[")[0], pinned) for library, pinned in pins)
+    named = (f"{library} {pinned}" for library, pinned in bare if library in CARRIERS)
+    return [text for text in named if text != party.label]
 
 
 def name(seat: Seat) -> str:

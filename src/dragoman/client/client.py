@@ -25,6 +25,7 @@ from ..protocol.messages import Headers
 from ..service import A2AService, AnyOperation, ByteStream, Context, EventStream
 from .connect import Connecting, connect
 from .failover import Interfaces
+from .hybrids import Hybrid
 from .options import Limits, Resume, Timeouts, Tls
 from .remote import Remote, sendable
 
@@ -70,10 +71,19 @@ class Client:
 
     ``card``: what the agent says of itself, None if nobody knows; replaced by the extended card once that was
     fetched. ``check_card``: refuse calls whose capability ``card`` does not declare, without asking the agent.
+    ``hybrid``: how the agent departs from the specification, if that is known.
     """
 
-    def __init__(self, service: A2AService, card: m.AgentCard | None = None, *, check_card: bool = True) -> None:
+    def __init__(
+        self,
+        service: A2AService,
+        card: m.AgentCard | None = None,
+        *,
+        check_card: bool = True,
+        hybrid: Hybrid | None = None,
+    ) -> None:
         self.service = service
+        self._hybrid = hybrid
         self._card = card
         self._check = check_card and card is not None
 
@@ -103,6 +113,11 @@ class Client:
     def face(self) -> Face:
         """Version and binding in use; they change if the interface cannot be reached and the card has another."""
         return self._remote.candidate.face
+
+    @property
+    def hybrid(self) -> Hybrid | None:
+        """How the agent departs from the specification, None if it does not or nobody knows."""
+        return self._hybrid
 
     @property
     def dialect(self) -> Dialect:

@@ -28,6 +28,7 @@ from ..protocol.grpc import Grpc
 from ..protocol.messages import Header
 from ..protocol.operations import VERSION_HEADER, Binding, Version
 from .failover import Interfaces
+from .hybrids import base_of, hybrid_of
 from .options import Limits, Resume, Timeouts, Tls
 from .rebase import origin, rebase
 from .remote import Behaviour, Remote, sendable
@@ -64,6 +65,7 @@ class Settings:
     tenant: str | None
     rebase: bool
     check_card: bool
+    hybrid: str
     rows: Mapping[Face, FaceRow]
     behaviour: Behaviour
     note: Note
@@ -90,6 +92,7 @@ def connect(
     base64_files: bool = False,
     resume: Resume = Resume(),  # noqa: B008 - immutable
     refuse_losses: Iterable[str] = (),
+    hybrid: str = "",
     on_note: Note | None = None,
     found: Found | None = None,
 ) -> Connecting:
@@ -103,8 +106,9 @@ def connect(
     ``lenient``: read what breaks the specification but can be understood; else ``PeerError``. ``base64_files``: the
     agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, see :func:`dragoman.faces.rows`.
     ``resume``: how broken streams are taken up again. ``refuse_losses``: names of rows of ``dialects.losses``; what
-    would meet one raises ``UnsupportedOperationError`` and is not sent. ``on_note``: is told, in
-    words, what was forgiven and decided. ``found``: the card of that url, if it was resolved before.
+    would meet one raises ``UnsupportedOperationError`` and is not sent. ``hybrid``: which one it is of
+    ``client.hybrids``, else told from its card. ``on_note``: is told, in words, what was forgiven and decided.
+    ``found``: the card of that url, if it was resolved before.
 
     Raises ``ConfigError`` if no interface of the card fits, and what :func:`dragoman.client.resolve.resolve` raises.
     No connection to the interface itself is made before the first call.
@@ -126,6 +130,7 @@ def connect(
         tenant=tenant,
         rebase=rebase,
         check_card=check_card,
+        hybrid=hybrid,
         rows=rows(base64_files=base64_files),
         behaviour=Behaviour(
             reply=timeouts.reply,
@@ -172,8 +177,10 @@ class Connecting:
         for note in found.notes:
             settings.note(f"card: {note}")
         builder = _Builder(settings, given, found)
+        if builder.hybrid is not None:
+            builder.say(f"It speaks {builder.hybrid.name} ({builder.hybrid.text}): {builder.known_by}")
         service = Interfaces(_candidates(found.card, builder.placed(), settings), builder.remote, builder.say)
-        return Client(service, found.card, check_card=settings.check_card)
+        return Client(service, found.card, check_card=settings.check_card, hybrid=builder.hybrid)
 
 
 def _quiet(note: str) -> None:
@@ -222,6 +229,9 @@ class _Builder:
         self._given = given
         self._found = found
         self._card_at = found.url
+        known = hybrid_of(found.card, settings.hybrid)
+        self.hybrid = known[0] if known is not None else None
+        self.known_by = known[1] if known is not None else ""
 
     def say(self, note: str) -> None:
         """Tell a decision, to whoever listens and to the log."""
@@ -277,8 +287,9 @@ class _Builder:
         from .transports.http import HttpTransport
 
         client = build_client(settings.timeouts, tls, settings.proxy)
+        paths = self.hybrid.paths if self.hybrid is not None and face.binding == "JSONRPC" else {}
         return HttpTransport(
-            url,
+            base_of(self.hybrid, url) if paths else url,
             face,
             codec,
             client,
@@ -286,4 +297,5 @@ class _Builder:
             tenant=tenant if face.version == "1.0" else "",
             timeouts=settings.timeouts,
             limits=settings.limits,
+            paths=paths,
         )

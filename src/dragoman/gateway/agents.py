@@ -219,6 +219,7 @@ class Agent:
             lenient=config.lenient,
             base64_files=config.upstream_base64_files,
             refuse_losses=config.refused,
+            hybrid=config.dialect,
             on_note=self._note,
         )
 

@@ -33,9 +33,9 @@ class Common:
     """The gateway's own parts, None where the configuration wants none.
 
     ``tell`` hears, in words, what was decided for the operator. ``tasks``: where seen tasks and ids of our own are
-    kept. ``index``: the tasks that were seen. ``background``: what goes on without its caller.
-    ``keeping``: what is kept of that for good, and ``relay``: who serves webhooks, both from :meth:`open` on.
-    ``admission``: who may call. ``telemetry``: who looks on. ``checks``: what has to answer, besides agents, for the
+    kept. ``index``: the tasks that were seen. ``placed``: somebody said where they are kept.
+    ``background``: what goes on without its caller. ``keeping``: what is kept of that for good, and ``relay``: who
+    serves webhooks, both from :meth:`open` on. ``admission``: who may call. ``telemetry``: who looks on. ``checks``: what has to answer, besides agents, for the
     gateway to be ready.
     """
 
@@ -43,6 +43,7 @@ class Common:
     tell: Tell = quiet
     tasks: Store = field(default_factory=MemoryStore)
     index: Index | None = None
+    placed: bool = False
     background: Background = field(default_factory=Background)
     keeping: Keeping | None = None
     relay: Relay | None = None
@@ -52,7 +53,7 @@ class Common:
 
     def keep_tasks(self, store: Store, *, days: float) -> None:
         """Keep tasks there, and list them for so many days after their last change. Before any agent is reached."""
-        self.tasks, self.index = store, Index(Seen(store), days=days)
+        self.tasks, self.index, self.placed = store, Index(Seen(store), days=days), True
 
     async def open(self, config: Config) -> None:
         """Open what is kept, and begin to deliver to webhooks. Before any agent is reached, and once.
@@ -60,7 +61,8 @@ class Common:
         Raises ``ConfigError``, ``UnavailableError``.
         """
         self.keeping = keeping = await open_keeping(config.store, config.server.port, self.tell)
-        self.keep_tasks(keeping.tasks, days=config.store.task_days)
+        if not self.placed:
+            self.keep_tasks(keeping.tasks, days=config.store.task_days)
         relay = self.relay = Relay(keeping.outbox, config.relay, config.server, self.background)
         relay.told.append(self._see)
         if not is_known_outside(config.relay, config.server):
@@ -94,8 +96,9 @@ class Common:
 
 def common_of(config: Config, tell: Tell = quiet) -> Common:
     """What a configuration asks for, without IO."""
-    common = Common(server=config.server, tell=tell, telemetry=telemetry_of(config.observe))
-    common.keep_tasks(MemoryStore(config.store.tasks), days=config.store.task_days)
+    tasks = MemoryStore(config.store.tasks)
+    index = Index(Seen(tasks), days=config.store.task_days)
+    common = Common(server=config.server, tell=tell, tasks=tasks, index=index, telemetry=telemetry_of(config.observe))
     if config.auth is not None:
         common.admission = admission_of(config.auth, tell)
     return common

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ..client.hybrids import Hybrid
 from ..client.remote import Remote
 from ..dialects.base import Dialect
 from ..errors import TaskNotFoundError
@@ -63,6 +64,9 @@ class Connected(Protocol):
     @property
     def remote(self) -> Remote: ...
 
+    @property
+    def hybrid(self) -> Hybrid | None: ...
+
     def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Coroutine[Any, Any, Res]: ...
 
     def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> Coroutine[Any, Any, EventStream]: ...
@@ -89,7 +93,7 @@ class Gateway:
         tell: Callable[[str], None] = _quiet,
     ) -> None:
         self._client = client
-        self._mending = Mending(tell)
+        self._mending = Mending(tell, needed=client.hybrid is not None and client.hybrid.mends)
         self._names = Passing(forwarded_names(client.card, forwarded), credentials=credentials)
 
     @property

@@ -24,8 +24,8 @@ _OLD = ("kind", "final")
 class Mending:
     """What is known of one agent's messages. ``needed``: they must be read and written anew; ``tell`` is told once."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self.needed = False
+    def __init__(self, tell: Callable[[str], None], *, needed: bool = False) -> None:
+        self.needed = needed
         self._tell = tell
         self._seen: dict[AnyOperation, int] = {}
 

@@ -34,7 +34,8 @@ class PlannedReplica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 class Planned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One upstream of the plan. ``face``, ``calls`` and ``why`` are empty while it cannot be reached; then ``error``
     says what happened, as it does when what was reached cannot be any more. ``others``: faces of its card that could be
-    called too. ``grpc``: how gRPC finds it. ``replicas``: all of them, if there are several."""
+    called too. ``dialect``: the hybrid that it is, if it is one. ``grpc``: how gRPC finds it. ``replicas``: all of
+    them, if there are several."""
 
     name: str
     url: str
@@ -43,6 +44,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     calls: str = ""
     why: str = ""
     others: tuple[str, ...] = ()
+    dialect: str = ""
     grpc: str = ""
     replicas: tuple[PlannedReplica, ...] = ()
     interfaces: tuple[PlannedInterface, ...]
@@ -70,6 +72,7 @@ def plan(agent: Agent, base: str) -> Planned:
         face=str(client.face),
         calls=client.interface.url,
         why=why(client.card, client.face, pinned=config.pin is not None),
+        dialect=client.hybrid.name if client.hybrid is not None else "",
         others=tuple(str(one.face) for one in interfaces(client.card) if one.face != client.face),
     )
 

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from ..client.client import Client
 from ..client.decoded import exchanged, exchanged_stream
+from ..client.hybrids import Hybrid
 from ..client.remote import Remote
 from ..dialects.base import Dialect
 from ..errors import (
@@ -112,6 +113,11 @@ class Pool:
     def interface(self) -> AgentInterface:
         """The interface that is called."""
         return self.client.interface
+
+    @property
+    def hybrid(self) -> Hybrid | None:
+        """How the agent departs from the specification, if that is known."""
+        return self.client.hybrid
 
     @property
     def dialect(self) -> Dialect:

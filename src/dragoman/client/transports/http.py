@@ -11,8 +11,9 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ...errors import A2AError, ConfigError, DragomanError, TransportError
@@ -44,7 +45,7 @@ class HttpTransport:
     """One interface of a peer over HTTP.
 
     ``url``: the interface's. ``headers``: fields of every request. ``tenant``: for the routes of HTTP+JSON, empty
-    for none.
+    for none. ``paths``: where calls of an operation go, below ``url``, for peers that have a place for each.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class HttpTransport:
         tenant: str = "",
         timeouts: Timeouts,
         limits: Limits,
+        paths: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._codec = codec
+        self._paths = paths
         self._client = client
         self._url = url
         self._base, _, self._query = url.partition("?")
@@ -157,6 +160,8 @@ class HttpTransport:
     ) -> StreamRequest:
         tenant, verb = route
         request = self._codec.write_call(op, body, tenant=tenant)
+        if self._paths:
+            request = HttpRequest(request.method, self._paths.get(op, ""), "", request.headers, request.body)
         if verb:
             request = HttpRequest(verb, request.path, request.query, _WITH_BODY, b"{}")
         fields = self._prepared.get((op, request.method))

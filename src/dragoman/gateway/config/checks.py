@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import urlsplit
 
+from ...client.hybrids import HYBRIDS
 from ...client.remote import sendable
 from ...dialects.losses import REFUSABLE
 from ...errors import ConfigError
@@ -100,6 +101,8 @@ def _upstream(one: Upstream) -> Said:
         yield ("tenant",), f"{one.tenant!r} is no tenant: letters, digits and . _ - only"
     yield from _replicas(one)
     yield from _faces(one)
+    if one.dialect and one.dialect not in HYBRIDS:
+        yield ("dialect",), f"{one.dialect!r} is no hybrid that is known{meant(one.dialect, HYBRIDS)}"
     for name in one.refuse_losses:
         if name not in REFUSABLE:
             yield ("refuse_losses",), f"{name!r} is no loss that can be refused{meant(name, sorted(REFUSABLE))}"
