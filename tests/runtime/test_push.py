@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -717,6 +718,17 @@ async def test_a_name_that_is_rebound_between_two_notifications_is_not_dialled()
         assert await post.post(url, {}, b"{}") == 200
         with pytest.raises(TargetRefused):
             await post.post(url, {}, b"{}")
+    await post.aclose()
+    assert len(hook.requests) == 1
+
+
+async def test_two_webhooks_of_one_host_are_not_mixed_up() -> None:
+    """One names a port and the other means the scheme's: a pinned address must not bring the first one's port along."""
+    post = HttpPost(leads("127.0.0.1", private=True))
+    async with Hook(b"HTTP/1.1 200 OK\r\n") as hook:
+        assert await post.post(f"http://shared.invalid:{hook.port}/mine", {}, b"{}") == 200
+        with contextlib.suppress(TransportError):  # whoever has port 80 here, if anybody
+            await post.post("http://shared.invalid/yours", {"authorization": "Bearer secret"}, b"{}")
     await post.aclose()
     assert len(hook.requests) == 1
 

@@ -33,7 +33,7 @@ class HttpPost:
         self._guard = guard
         self._connect = timedelta(seconds=connect)
         self._kept = kept
-        self._clients: dict[tuple[str, Address], Client] = {}
+        self._clients: dict[tuple[str, str, int, Address], Client] = {}
         self._turn = 0
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
@@ -66,7 +66,7 @@ class HttpPost:
     async def _client(self, checked: Checked) -> Client:
         """A client for one of the addresses: another one after a failure, in case it was the address's."""
         address = checked.addresses[self._turn % len(checked.addresses)]
-        key = (checked.target.host, address)
+        key = (checked.target.scheme, checked.target.host, checked.target.port, address)
         client = self._clients.pop(key, None)
         if client is None:
             client = await asyncio.to_thread(self._build, checked, address)  # it reads the certificates of the system
