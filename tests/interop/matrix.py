@@ -56,14 +56,6 @@ async def run(cells: Sequence[Cell], steps: Sequence[str], *, jobs: int, deadlin
                 runner.give_up(groups[group], Outcome("servers", False, str(error)))
 
 
-def _refusals(cell: Cell) -> list[str]:
-    """What a gateway may refuse where the versions differ, as STEP=ERROR."""
-    if cell.section not in (PLATFORM, "gateway") or cell.client.face.version == cell.agent.face.version:
-        return []
-    refused = ["push-*=PushNotificationNotSupported"]
-    return [*refused, "list-tasks=UnsupportedOperation"] if cell.agent.face.version == "0.3" else refused
-
-
 class _Runner:
     platform: platforms.Platform
 
@@ -124,5 +116,4 @@ class _Runner:
         command += [target.url, "--version", cell.client.face.version, "--binding", cell.client.face.binding]
         command += ["--talk"] if cell.talks else []
         command += [argument for step in self._steps for argument in ("--step", step)]
-        command += [argument for refusal in _refusals(cell) for argument in ("--refused", refusal)]
         return command + [argument for pair in target.via.items() for argument in ("--via", "=".join(pair))]

@@ -21,6 +21,7 @@ def serve(callers: Party) -> list[str]:
 def gateway(card_url: str, agent: Party, upstream: Face) -> list[str]:
     """The gateway in front of one agent; its callers are the SDKs for Python."""
     gateway = [*DRAGOMAN, "gateway", card_url, "--port", "0", "--json", "--upstream", str(upstream), "--base64-files"]
+    gateway += ["--allow-private-webhooks"]
     return [*gateway, "--upstream-base64-files"] if agent.base64_files else gateway
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Any
@@ -266,3 +268,30 @@ def test_an_embedded_address_is_the_same_as_the_standard_library_finds() -> None
 
 async def test_the_system_looks_a_host_up() -> None:
     assert "127.0.0.1" in await SystemResolver()("localhost", 80)
+
+
+async def test_a_name_server_that_does_not_answer_holds_up_no_name_that_did() -> None:
+    stuck, asked = threading.Event(), []
+
+    def look(host: str, port: int, **more: Any) -> list[Any]:
+        asked.append(host)
+        if host.startswith("stuck"):
+            stuck.wait(20)
+        return [(0, 0, 0, "", (PUBLIC, port))]
+
+    resolve = SystemResolver(2, patience=0.05, look=look)
+    try:
+        assert await resolve("good.example", 443) == [PUBLIC]
+        for number in (0, 1, 0, 0):
+            with pytest.raises(OSError, match="no name server answers"):
+                await resolve(f"stuck{number}.example", 443)
+        assert asked.count("stuck0.example") == 1  # whoever asks joins the one that is under way
+        async with asyncio.timeout(10):
+            while True:  # its own threads; only this machine's load can take longer than the patience
+                try:
+                    assert await resolve("good.example", 443) == [PUBLIC]
+                    break
+                except OSError:
+                    continue
+    finally:
+        stuck.set()

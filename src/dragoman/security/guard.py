@@ -17,12 +17,13 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from ..errors import ConfigError, DragomanError
@@ -159,18 +160,49 @@ def embedded(address: Address) -> Address:
     return address
 
 
-class SystemResolver:
-    """Looks hosts up as the operating system does, in threads of its own: a name server that a stranger chose and
-    that does not answer holds up nothing but other strangers' names."""
+#: Names that answered before, of which the last are remembered.
+_REMEMBERED = 10_000
 
-    def __init__(self, threads: int = 8) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+
+class SystemResolver:
+    """Looks hosts up as the operating system does, in threads of its own.
+
+    A name server that a stranger chose may not answer. So a name is looked up once at a time, whoever asks for it; one
+    that takes longer than ``patience`` seconds is *unknown* to everybody until it answers; and names that answered
+    before have threads that no new name can take. ``look``: instead of ``socket.getaddrinfo``, for tests.
+    """
+
+    def __init__(
+        self, threads: int = 8, *, patience: float = 5.0, look: Callable[..., Any] = socket.getaddrinfo
+    ) -> None:
+        self._new = ThreadPoolExecutor(threads, thread_name_prefix="resolve-new")
+        self._known = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+        self._look = look
+        self._patience = patience
+        self._answered: OrderedDict[str, None] = OrderedDict()
+        self._under_way: dict[tuple[str, int], asyncio.Future[Any]] = {}
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """The addresses of a host. Raises ``OSError``."""
-        look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        found = await asyncio.get_running_loop().run_in_executor(self._pool, look)
-        return [str(entry[4][0]) for entry in found]
+        """The addresses of a host. Raises ``OSError``, also for a host whose name server does not answer."""
+        loop, key = asyncio.get_running_loop(), (host, port)
+        looking = self._under_way.get(key)
+        if looking is None:
+            pool = self._known if host in self._answered else self._new
+            looking = loop.run_in_executor(pool, partial(self._look, host, port, type=socket.SOCK_STREAM))
+            self._under_way[key] = looking
+            looking.add_done_callback(lambda done: self._over(key, done))
+        done, _ = await asyncio.wait((looking,), timeout=self._patience)
+        if not done:
+            raise OSError(f"no name server answers for {host}")
+        return [str(entry[4][0]) for entry in looking.result()]
+
+    def _over(self, key: tuple[str, int], done: asyncio.Future[Any]) -> None:
+        self._under_way.pop(key, None)
+        if not done.cancelled() and done.exception() is None:
+            self._answered[key[0]] = None
+            self._answered.move_to_end(key[0])
+            if len(self._answered) > _REMEMBERED:
+                self._answered.popitem(last=False)
 
 
 class Guard:
