@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -342,3 +343,9 @@ def test_what_cannot_be_read_is_not_converted(
     found, out, err = convert(body, *arguments)
     assert (found, out) == (code, b"")
     assert "error: " in err and "Traceback" not in err
+
+
+def test_what_an_agent_says_steers_no_terminal_and_is_no_markup() -> None:
+    table = "import sys; from dragoman.cli.output import print_table; print_table('Plan', ('agent',), [(sys.argv[1],)])"
+    done = subprocess.run([sys.executable, "-c", table, "http://a/[/x]\x1b[31m"], capture_output=True, check=True)
+    assert "http://a/[/x]\\x1b[31m" in done.stdout.decode()

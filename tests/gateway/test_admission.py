@@ -169,6 +169,11 @@ RULES = (
 )
 
 
+def test_no_pattern_is_meant_for_who_shows_nothing() -> None:
+    auth = Auth(anonymous=True, caller=(CallerRule(name="*", streams=1), CallerRule(name="a*", streams=2)))
+    assert rule_of(auth, "") is auth.default
+
+
 @pytest.mark.parametrize(
     ("name", "streams"),
     [

@@ -131,6 +131,15 @@ WRONG: tuple[tuple[str, str], ...] = (
     ('[[auth.jwt]]\nissuer = "https://id.example"\naudience = 5\n', "auth.jwt[0].audience: Expected"),
     ('[[auth.certificate]]\nname = "x"\n', "auth.certificate[0]: must say which certificates"),
     (KEY + '[[auth.caller]]\nname = "cj"\n', "auth.caller[0].name: no key or certificate has the name 'cj'"),
+    (KEY + '[[auth.caller]]\nname = "cj*"\n', "auth.caller[0].name: no key or certificate has the name 'cj*'"),
+    (
+        KEY + '[[auth.caller]]\nname = "https://id.exmaple#bob"\n',
+        "auth.caller[0].name: no [[auth.jwt]] has the issuer 'https://id.exmaple'",
+    ),
+    (
+        KEY + '[[auth.caller]]\nname = "*"\n[[auth.caller]]\nname = "c*"\n',
+        "auth.caller[1].name: is never reached: '*' before it fits the same callers",
+    ),
     (KEY + '[[auth.caller]]\nname = "anonymous"\n', "auth.caller[0].name: is for callers who show nothing"),
     (KEY + '[[auth.caller]]\nname = "ci"\n' * 2, "auth.caller[1].name: is that of caller[0] too"),
     (

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 
 from . import envs, ours, platforms, processes, stacks
 from .kit.report import Outcome
-from .parties import CACHE, OURS, PARTIES, PLATFORM, PROBE, Cell
+from .parties import CACHE, OURS, PARTIES, PROBE, Cell
 from .results import Result
 
 CELL_LIMIT = 120.0

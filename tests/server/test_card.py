@@ -40,6 +40,13 @@ async def test_the_card_is_cacheable_and_names_what_it_depends_on() -> None:
     assert answer.headers["etag"].startswith('"')
 
 
+async def test_no_shared_cache_keeps_a_card_whose_urls_a_proxy_tells_of_the_request() -> None:
+    told = bench(trusted_proxies=("127.0.0.0/8",)).app
+    assert (await card(told)).headers["cache-control"].startswith("private")
+    placed = bench(trusted_proxies=("127.0.0.0/8",), public_url="https://agent.example").app
+    assert (await card(placed)).headers["cache-control"].startswith("public")
+
+
 async def test_a_head_says_the_same_and_has_no_body() -> None:
     app = bench().app
     got, head = await card(app), await card(app, "HEAD")

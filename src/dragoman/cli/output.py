@@ -38,17 +38,24 @@ def print_table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, 
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(printable(cell)) for cell in row))
     stdout.print(table)
+
+
+def printable(text: str) -> str:
+    """A text that an agent may have chosen: what steers a terminal is shown and does nothing."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in text)
 
 
 def say(text: str, style: str = "") -> None:
     """A line of progress or remark on stderr."""
-    stderr.print(Text(text, style=style))
+    stderr.print(Text(printable(text), style=style))
 
 
 def complain(text: str, hint: str = "") -> None:
     """An error on stderr, with what to do next."""
-    stderr.print(Text("error: ", style="bold red") + Text(text))
+    stderr.print(Text("error: ", style="bold red") + Text(printable(text)))
     if hint:
-        stderr.print(Text("  ") + Text(hint, style="dim"))
+        stderr.print(Text("  ") + Text(printable(hint), style="dim"))

@@ -103,4 +103,6 @@ def rule_of(auth: Auth, name: str) -> Rule:
     """The rule for a caller: that of its name, else the first whose pattern fits, else the default."""
     name = name or ANONYMOUS
     exact = next((rule for rule in auth.caller if rule.name == name), None)
-    return exact or next((rule for rule in auth.caller if fnmatchcase(name, rule.name)), None) or auth.default
+    if exact is not None or name == ANONYMOUS:  # no pattern is meant for who shows nothing
+        return exact or auth.default
+    return next((rule for rule in auth.caller if fnmatchcase(name, rule.name)), None) or auth.default

@@ -205,7 +205,8 @@ class A2AApp:
             await self._services.answer(path, scope, headers, receive, send)
             return
         base = base_url(scope, headers, self.public_url, self._trusted)
-        await send_response(send, self.published.respond(scope["method"], headers, base))
+        told = bool(self._trusted) and not self.public_url
+        await send_response(send, self.published.respond(scope["method"], headers, base, told=told))
 
     def _tell(self, why: Why) -> None:
         if self.desk.observer is not None:

@@ -89,14 +89,17 @@ class PublishedCard:
         placed = with_interfaces(card, self._faces, base, grpc_at=self._grpc_at, grpc_tenant=self._grpc_tenant)
         return msgspec.structs.replace(placed, signatures=())
 
-    def respond(self, method: str, headers: Headers, base: str) -> HttpResponse:
-        """Answer GET or HEAD of the card; 405 for the rest, 304 when the caller has it already."""
+    def respond(self, method: str, headers: Headers, base: str, *, told: bool = False) -> HttpResponse:
+        """Answer GET or HEAD of the card; 405 for the rest, 304 when the caller has it already.
+
+        ``told``: ``base`` comes from what a proxy says of this request, so that no shared cache may keep the answer.
+        """
         if method not in ("GET", "HEAD"):
             return HttpResponse(405, [(b"allow", b"GET, HEAD"), (b"content-length", b"0")])
         body, etag = self._bytes(base, self._shape(headers.text("a2a-version").strip()))
         common = [
             (b"etag", etag),
-            (b"cache-control", b"public, max-age=%d" % CARD_MAX_AGE),
+            (b"cache-control", b"%s, max-age=%d" % (b"private" if told else b"public", CARD_MAX_AGE)),
             (b"vary", b"A2A-Version"),
         ]
         if _matches(headers.get(b"if-none-match"), etag):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -121,12 +122,31 @@ def _taken(key: str, field: str, values: Iterable[str]) -> Said:
 def _unreachable(auth: Auth) -> Said:
     """Rules for a name that nobody can have: a slip of the pen would leave a caller to the default."""
     given = {one.name for one in auth.key} | {one.name for one in auth.certificate if one.name}
+    issuers = {one.issuer for one in auth.jwt} | {"certificate"}
     for place, one in enumerate(auth.caller):
         if one.name == ANONYMOUS:
             if not auth.anonymous:
                 yield ("caller", place, "name"), "is for callers who show nothing, and anonymous = false refuses them"
-        elif not any(sign in one.name for sign in "*?[#") and one.name not in given:
+        elif "#" in one.name and not any(sign in one.name.rpartition("#")[0] for sign in "*?["):
+            if one.name.rpartition("#")[0] not in issuers:
+                yield ("caller", place, "name"), f"no [[auth.jwt]] has the issuer {one.name.rpartition('#')[0]!r}"
+        elif not any(fnmatchcase(name, one.name) for name in given) and not _of_tokens(one.name, issuers):
             yield ("caller", place, "name"), f"no key or certificate has the name {one.name!r}"
+        wider = next((rule.name for rule in auth.caller[:place] if fnmatchcase(one.name, rule.name)), None)
+        if wider is not None and one.name != ANONYMOUS and _is_pattern(one.name) and wider != one.name:
+            yield ("caller", place, "name"), f"is never reached: {wider!r} before it fits the same callers"
+
+
+def _is_pattern(name: str) -> bool:
+    return any(sign in name for sign in "*?[")
+
+
+def _of_tokens(pattern: str, issuers: Iterable[str]) -> bool:
+    """Whether a pattern may fit callers whose names are told by tokens or certificates."""
+    if not _is_pattern(pattern):
+        return False
+    before = re.split(r"[*?\[]", pattern)[0]
+    return any(name.startswith(before) or before.startswith(f"{name}#") for name in (*issuers, "certificate"))
 
 
 def wrong_cors(cors: Cors) -> Said:
