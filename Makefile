@@ -42,8 +42,9 @@ docs: .venv/.ready  ## the pages that are made from tables
 	$(RUN) -c "from dragoman.dialects.losses import as_markdown; print(as_markdown(), end='')" > docs/losses.md
 	$(RUN) -m dragoman.gateway.telemetry.catalog docs/operations.md
 
-bench: .venv/.ready  ## side by side with a2a-sdk; prints ratios, writes bench/results/latest.json
+bench: .venv/.ready  ## side by side with a2a-sdk, ratios; then the push relay, killed in the middle
 	$(RUN) -m bench $(ARGS)
+	$(RUN) -m bench.relay
 
 interop: .venv/.ready  ## against the official SDKs, each in an environment of its own; writes docs/interop.md
 	$(RUN) -m tests.interop $(ARGS)

@@ -42,12 +42,20 @@ class Anonymous:
 ANONYMOUS = Anonymous()
 
 
+class Lease(Protocol):
+    """What is open on a caller's account while a request is served."""
+
+    def share(self) -> Callable[[], None]:
+        """Keep it open on behalf of what goes on beside the request, until the result is called, once."""
+        ...
+
+
 class Context(msgspec.Struct, kw_only=True, eq=False):
     """What travels beside one request, inwards, and beside its reply, outwards. (A struct because it is made fast.)
 
     Inwards: ``version`` and ``binding`` that the caller speaks, ``tenant``, ``headers`` as they came, ``extensions``
     (URIs that the caller activates), ``caller``, ``deadline`` (seconds on the event loop's clock, None = none),
-    ``base_url`` (where the caller reached us; set where a card is asked for).
+    ``base_url`` (where the caller reached us; set where a card is asked for), ``lease`` (None if nothing is counted).
     Outwards: ``activated`` (URIs that were), ``retry_after`` (seconds).
     """
 
@@ -59,6 +67,7 @@ class Context(msgspec.Struct, kw_only=True, eq=False):
     caller: Caller = ANONYMOUS
     deadline: float | None = None
     base_url: str = ""
+    lease: Lease | None = None
     activated: tuple[str, ...] = ()
     retry_after: float | None = None
 

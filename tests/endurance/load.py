@@ -6,8 +6,9 @@ import asyncio
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dragoman.client.client import Client
 from dragoman.errors import DragomanError
@@ -88,13 +89,9 @@ async def follow(client: Client, where: str, tally: Tally, until: asyncio.Event,
         ending = asyncio.ensure_future(until.wait())
         try:
             while True:
-                batch = asyncio.ensure_future(stream.batch())
-                await asyncio.wait((batch, ending), return_when=asyncio.FIRST_COMPLETED)
-                if not batch.done():
-                    batch.cancel()
-                    await asyncio.gather(batch, return_exceptions=True)
+                events = await _unless(ending, stream.batch())
+                if events is None:
                     return
-                events = batch.result()
                 if not events:
                     break
                 tally.events += len(events)
@@ -106,6 +103,17 @@ async def follow(client: Client, where: str, tally: Tally, until: asyncio.Event,
             raise WrongAnswer(f"a stream ended after {counter.next} of {ticks} numbers")
     except (DragomanError, WrongAnswer) as error:
         tally.failed(where, error)
+
+
+async def _unless(ending: asyncio.Future[Any], batch: Coroutine[Any, Any, Sequence[StreamResponse]]) -> Any:
+    """What the batch gives, None if the run ends before."""
+    waiting = asyncio.ensure_future(batch)
+    try:
+        await asyncio.wait((waiting, ending), return_when=asyncio.FIRST_COMPLETED)
+        return waiting.result() if waiting.done() else None
+    finally:
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
 
 
 async def keep_following(client: Client, where: str, tally: Tally, until: asyncio.Event, ticks: int) -> None:

@@ -99,11 +99,19 @@ async def _read_on(stream: asyncio.StreamReader) -> None:
         pass
 
 
+_PORTS = iter(range(20_000 + os.getpid() % 500 * 20, 32_000))
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """One that no connection is given by the system, so that it stays free while its agent is away for a moment."""
+    for port in _PORTS:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("no port is free")
 
 
 def agent(name: str, port: int, folder: Path) -> Party:

@@ -173,7 +173,11 @@ async def _restart(made: Rig, found: Soak, outages: Outages, until: asyncio.Even
         outages.down(name)
         await party.kill()
         await _sleep(until, DOWN)
-        await party.start()
+        try:
+            await party.start()
+        except (RuntimeError, TimeoutError) as error:
+            found.tally.failed(f"{name} restart", error)
+            return
         outages.up(name)
 
 

@@ -9,6 +9,7 @@ from dragoman.errors import A2AError, PeerError
 from dragoman.protocol.jsonrpc import JsonRpc
 from dragoman.protocol.messages import Call, Headers, HttpRequest, HttpResponse, Rejected
 from dragoman.protocol.operations import Version
+from dragoman.protocol.replies import retry_after
 
 V10 = JsonRpc("1.0")
 V03 = JsonRpc("0.3")
@@ -302,3 +303,12 @@ def test_an_event_that_is_no_response_is_the_peers_fault() -> None:
     for data in (b"hello", b"{}", b'{"task":{}}', b'{"id":9,"result":{}}'):
         with pytest.raises(PeerError):
             V10.read_event("SubscribeToTask", data)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("9", 9.0), ("9" * 400, 86_400.0), ("Mon, 01 Jan 2026 00:00:00 +99999999999999", None), ("soon", None)],
+)
+def test_an_absurd_retry_after_is_bounded(text: str, seconds: float | None) -> None:
+    date = (b"date", b"Mon, 01 Jan 2026 00:00:00 GMT")
+    assert retry_after(Headers([(b"retry-after", text.encode()), date])) == seconds

@@ -23,6 +23,7 @@ NOW = 1_750_000_000.0  # 2025-06-15 15:06:40 UTC
         ("-5", 0.0),
         ("\u0667", 0.0),
         ("9" * 40, 999_999_999.0),
+        ("Mon, 01 Jan 2026 00:00:00 +99999999999999", 0.0),
     ],
 )
 def test_a_webhook_says_when_in_seconds_or_by_a_date(text: str, seconds: float) -> None:

@@ -5,7 +5,8 @@ Rules of this module:
 - Limits count over all agents, faces and connections: a caller has one account, whichever of its credentials it shows.
 - A call is refused before the agent hears of it: first for want of permission, then for its rate, then because too
   much is open. What was refused uses nothing up but the rate.
-- What was opened is given back exactly once, however it ends: a call when it is answered, a stream when it is closed.
+- What was opened is given back exactly once, however it ends: a call when it is answered, a stream when it is closed,
+  and neither before what goes on in the background for it has ended.
 """
 
 from __future__ import annotations
@@ -129,11 +130,11 @@ class Admitted(Layer):
 
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
         """As ``A2AService.call``."""
-        account = self._begun(op, ctx)
+        ctx.lease = lease = OpenCall(self._begun(op, ctx))
         try:
             reply = await self.inner.call(op, request, ctx)
         finally:
-            account.calls -= 1
+            lease.release()
         return cast("Res", self._announce(reply)) if isinstance(reply, AgentCard) else reply
 
     def passes(self, dialect: Dialect, op: AnyOperation) -> bool:
@@ -150,20 +151,20 @@ class Admitted(Layer):
 
     async def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> EventStream:
         """As ``A2AService.stream``."""
-        account = self._opened(op, ctx)
+        ctx.lease = lease = OpenStream(self._opened(op, ctx))
         try:
-            return Held(await self.inner.stream(op, request, ctx), account)
+            return Held(await self.inner.stream(op, request, ctx), lease)
         except BaseException:
-            account.streams -= 1
+            lease.release()
             raise
 
     async def exchange_stream(self, op: AnyOperation, body: bytes, ctx: Context) -> ByteStream:
         """As ``PassThrough.exchange_stream``."""
-        account = self._opened(op, ctx)
+        lease = OpenStream(self._opened(op, ctx))
         try:
-            return Held(await self._through.exchange_stream(op, body, ctx), account)
+            return Held(await self._through.exchange_stream(op, body, ctx), lease)
         except BaseException:
-            account.streams -= 1
+            lease.release()
             raise
 
     def _begun(self, op: AnyOperation, ctx: Context) -> Account:
@@ -183,18 +184,53 @@ class Admitted(Layer):
         return account
 
 
+class OpenCall:
+    """A call on somebody's account, until whoever has a share in it has let go: its caller, and the background."""
+
+    __slots__ = ("_account", "_shares")
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._shares = 1
+
+    def share(self) -> Callable[[], None]:
+        """As ``Lease.share``."""
+        if not self._shares:
+            self._count(1)
+        self._shares += 1
+        return self.release
+
+    def release(self) -> None:
+        """Let go of one share."""
+        self._shares -= 1
+        if not self._shares:
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        self._account.calls += more
+
+
+class OpenStream(OpenCall):
+    """The same for a stream."""
+
+    __slots__ = ()
+
+    def _count(self, more: int) -> None:
+        self._account.streams += more
+
+
 class Held(Stream[Item]):
     """A stream that is on somebody's account until it is closed."""
 
-    def __init__(self, inner: Stream[Item], account: Account) -> None:
+    def __init__(self, inner: Stream[Item], lease: OpenStream) -> None:
         self._inner = inner
-        self._account: Account | None = account
+        self._lease: OpenStream | None = lease
 
     async def batch(self) -> Sequence[Item]:
         return await self._inner.batch()
 
     async def aclose(self) -> None:
-        account, self._account = self._account, None
-        if account is not None:
-            account.streams -= 1
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release()
         await self._inner.aclose()

@@ -13,8 +13,10 @@ from ..store.outbox import Watch
 from .admission import Admission
 from .background import Background
 from .config import Config, Observe, Server
+from .identity import is_digest
 from .index import Index
 from .keeping import Keeping, open_keeping
+from .owners import Owners, context_key, task_key
 from .relay.relay import Relay, is_known_outside
 from .seen import Seen
 from .telemetry.readiness import Check
@@ -33,7 +35,7 @@ class Common:
     """The gateway's own parts, None where the configuration wants none.
 
     ``tell`` hears, in words, what was decided for the operator. ``tasks``: where seen tasks and ids of our own are
-    kept. ``index``: the tasks that were seen. ``placed``: somebody said where they are kept.
+    kept. ``index``: the tasks that were seen. ``owners``: whose ids of agents are. ``placed``: somebody said where they are kept.
     ``background``: what goes on without its caller. ``keeping``: what is kept of that for good, and ``relay``: who
     serves webhooks, both from :meth:`open` on. ``admission``: who may call. ``telemetry``: who looks on. ``checks``:
     what has to answer, besides agents, for the gateway to be ready.
@@ -43,6 +45,7 @@ class Common:
     tell: Tell = quiet
     tasks: Store = field(default_factory=MemoryStore)
     index: Index | None = None
+    owners: Owners = field(default_factory=Owners)
     placed: bool = False
     background: Background = field(default_factory=Background)
     keeping: Keeping | None = None
@@ -63,6 +66,7 @@ class Common:
         self.keeping = keeping = await open_keeping(config.store, config.server.port, self.tell)
         if not self.placed:
             self.keep_tasks(keeping.tasks, days=config.store.task_days)
+        self.owners = Owners(keeping.owners)
         relay = self.relay = Relay(keeping.outbox, config.relay, config.server, self.background)
         relay.told.append(self._see)
         if not is_known_outside(config.relay, config.server):
@@ -80,6 +84,15 @@ class Common:
         """A task that a notification told of."""
         if self.index is not None:
             self.index.see(*watch.scope, task)
+        if watch.scope.agent in self.owners.isolated:
+            self.background.start(self._learn(watch, task), "owner")
+
+    async def _learn(self, watch: Watch, task: Task) -> None:
+        """Whoever has a webhook for a task may hear its ids from there first."""
+        upstream, tenant, owner = watch.scope
+        owner = "" if is_digest(owner) else owner
+        if await self.owners.claim(task_key(upstream, tenant, task.id), owner) and task.context_id:
+            await self.owners.claim(context_key(upstream, task.context_id), owner)
 
     async def aclose(self) -> None:
         """Write what waits to be written, and close what was opened."""

@@ -63,5 +63,5 @@ def _until_expiry(fields: Headers) -> float | None:
         return None
     try:
         return max((parsedate_to_datetime(expires) - parsedate_to_datetime(date)).total_seconds(), 0.0)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0  # an Expires that is no date means the past

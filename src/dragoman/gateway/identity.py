@@ -47,3 +47,8 @@ def owner_of(ctx: Context, names: Iterable[bytes]) -> str:
     fields = ctx.headers.fields()
     shown = [(name, fields[name]) for name in names if name in fields]
     return f"sha256:{sha256(repr(shown).encode()).hexdigest()}" if shown else ""
+
+
+def is_digest(owner: str) -> bool:
+    """Whether an owner is nobody that was verified, known by what it shows alone."""
+    return owner.startswith("sha256:") and len(owner) == 71

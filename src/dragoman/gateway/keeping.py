@@ -24,6 +24,7 @@ from ..store.memory import MemoryStore
 from ..store.opening import open_database
 from ..store.sql.database import Database
 from ..store.sql.outbox import Outbox
+from ..store.sql.owners import SqlOwners
 from ..store.sql.tasks import SqlStore
 from .config import Store as Settings
 
@@ -33,12 +34,14 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What is kept. ``place``: where, for people."""
+    """What is kept. ``place``: where, for people. ``owners``: of ids of agents, None in memory, where only the last
+    are."""
 
     tasks: Store
     outbox: Outbox
     database: Database
     place: str
+    owners: SqlOwners | None = None
 
     async def aclose(self) -> None:
         """Let go of files and connections."""
@@ -82,9 +85,8 @@ async def open_keeping(settings: Settings, port: int, tell: Callable[[str], None
             raise
         tell(f"{error}: webhooks and tasks are kept in memory, and gone with this process; set store.url")
         place, database = MEMORY, await open_database(MEMORY)
-    tasks: Store
     if place == MEMORY:
-        tasks = MemoryStore(settings.tasks)
-    else:
-        tasks = SqlStore(database, retention=settings.task_days * _DAY, limit=settings.tasks)
-    return Keeping(tasks, Outbox(database), database, place)
+        return Keeping(MemoryStore(settings.tasks), Outbox(database), database, place)
+    retention = settings.task_days * _DAY
+    tasks = SqlStore(database, retention=retention, limit=settings.tasks)
+    return Keeping(tasks, Outbox(database), database, place, SqlOwners(database, retention=retention))

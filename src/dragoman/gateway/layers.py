@@ -18,6 +18,7 @@ from .emulation.stack import Announcing, Means, emulated, lacking
 from .gateway import Connected, Gateway
 from .identity import credential_names, owner_of
 from .index import Indexed
+from .owned import Owned
 from .relay.stack import relayed
 from .tenants import Nameless
 
@@ -34,13 +35,18 @@ def layered(
     service = emulated(service, config, card, means)
     service, card = relayed(service, config, client, card, common.relay, caller_of)
     made_up = lacking(config.emulate, card)
+    alone = common.admission is not None and config.isolate and not config.forward_credentials
+    listed = config.index and common.index is not None
     if config.index and common.index is not None:
-        unlisted = client.face.version == "0.3"
+        unlisted = alone or client.face.version == "0.3"
         service = Indexed(service, common.index, config.name, caller_of, lacks=unlisted)
         made_up += ("list-tasks",) if unlisted else ()
     if made_up:
         service = Announcing(service, made_up)
     card = announced(card, made_up)
+    common.owners.isolated.discard(config.name)
+    if alone:
+        service = Owned(service, common.owners, config.name, lists=listed)
     if common.admission is not None:
         service, card = common.admission.admitted(config.name, service), common.admission.announced(card)
     if config.tenant:

@@ -57,17 +57,21 @@ def evidence_of_reply(response: HttpResponse, value: object, version: Version, o
     return found
 
 
+#: Seconds; who says more means never, or nothing.
+LONGEST_WAIT = 86_400.0
+
+
 def retry_after(headers: Headers) -> float | None:
     """Retry-After in seconds, of a date those since the reply's own Date; None if it is absent or unreadable (RFC 9110
     §10.2.3)."""
     text = headers.text("retry-after").strip()
     if not text or (text.isascii() and text.isdigit()):
-        return float(text) if text else None
+        return min(float(text[:20]), LONGEST_WAIT) if text else None
     try:
         left = parsedate_to_datetime(text) - parsedate_to_datetime(headers.text("date"))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
-    return max(left.total_seconds(), 0.0)
+    return min(max(left.total_seconds(), 0.0), LONGEST_WAIT)
 
 
 def plain_status(response: HttpResponse, version: Version, message: str = "") -> A2AError | None:

@@ -131,6 +131,6 @@ def wanted_pause(retry_after: str, now: float) -> float:
         return float(text[:9])
     try:
         date = parsedate_to_datetime(text)
-    except ValueError:
+        return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+    except (ValueError, OverflowError):
         return 0.0
-    return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)

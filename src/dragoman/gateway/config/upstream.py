@@ -78,7 +78,8 @@ class Upstream(Struct, frozen=True, kw_only=True):
     ``tenant``: what 1.0 calls over gRPC on the shared port name to be for this agent, default its name where there
     is no ``authority`` and no ``port`` and it is not at ``/``. ``replicas``: further base urls of the same agent.
     ``refresh``: seconds between looks at its card, else what the card's cache headers say. ``forward_credentials``:
-    what a caller was verified by goes on too. ``push``: webhooks are served by the gateway, registered with the
+    what a caller was verified by goes on too. ``isolate``: verified callers are kept apart where it does not: each has
+    its own tasks and contexts only. ``push``: webhooks are served by the gateway, registered with the
     agent as they are, or refused. ``index``: ListTasks of an agent without it is answered from the tasks that were
     seen. ``emulate``: capabilities that the gateway makes up for, and ``polling``: how often it asks for that.
     ``losses``: what becomes of a message that a translation would rob of something; ``refuse_losses``: names of
@@ -110,6 +111,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     breaker: Breaker = Breaker()
     refresh: Seconds | None = None
     forward_credentials: bool = False
+    isolate: bool = True
     push: Literal["relay", "direct", "off"] = "relay"
     index: bool = True
     emulate: tuple[Capability, ...] = ()

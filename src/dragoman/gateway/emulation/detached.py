@@ -132,7 +132,7 @@ class Detached(Layer):
     async def _send(self, request: SendMessageRequest, ctx: Context) -> SendMessageResponse:
         request, alias = await self._translated(request, ctx)
         own = unhurried(ctx)
-        work = self._background.start(self.inner.call(SEND_MESSAGE, request, own), "send")
+        work = self._background.start(self.inner.call(SEND_MESSAGE, request, own), "send", ctx)
         done, _ = await asyncio.wait((work,), timeout=self._grace if returns_at_once(request) else None)
         if done:
             reply = work.result()

@@ -59,7 +59,7 @@ class Leading(Layer):
     async def _send(self, request: SendMessageRequest, ctx: Context) -> SendMessageResponse:
         own = unhurried(ctx)
         answer: Answer = asyncio.get_running_loop().create_future()
-        self._background.start(self._follow(request, own, answer), "stream")
+        self._background.start(self._follow(request, own, answer), "stream", ctx)
         reply = await answer
         report(own, ctx)
         return reply

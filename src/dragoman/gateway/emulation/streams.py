@@ -88,7 +88,7 @@ class Streams(Layer):
         at_once = replace(configuration, return_immediately=True, history_length=length)
         own = unhurried(ctx)
         sending = self.inner.call(SEND_MESSAGE, replace(request, configuration=at_once), own)
-        reply = await self._background.outlasting(sending, "send")
+        reply = await self._background.outlasting(sending, "send", ctx)
         report(own, ctx)
         if reply.task is None:
             return Followed(None, StreamResponse(message=reply.message), None, self._questions.pace)
