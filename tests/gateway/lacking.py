@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dragoman.client.client import Client, connect
 from dragoman.errors import MethodNotFoundError
 from dragoman.faces import Face
-from dragoman.gateway.config import Config, Polling, completed
+from dragoman.gateway.config import Auth, Config, Polling, completed
 from dragoman.gateway.config import Upstream as Configured
 from dragoman.gateway.switchboard import Switchboard
 from dragoman.model import (
@@ -162,6 +162,7 @@ async def rig(
     waits: bool | None = None,
     hook: Hook | None = None,
     before: Callable[[Switchboard], None] | None = None,
+    auth: Auth | None = None,
     **configured: Any,
 ) -> AsyncIterator[Rig]:
     """A gateway over real sockets; ``configured``: of the upstream."""
@@ -171,7 +172,7 @@ async def rig(
     more = {"polling": QUICK, "name": "agent", **configured}
     async with serve(A2AApp(service, card)) as behind:
         url = f"http://127.0.0.1:{behind.port}"
-        board = Switchboard(completed(Config(upstream=(Configured(url=url, path="/", **more),))))
+        board = Switchboard(completed(Config(upstream=(Configured(url=url, path="/", **more),), auth=auth)))
         if before is not None:
             before(board)
         async with board, serve(board) as front:

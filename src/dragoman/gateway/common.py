@@ -35,7 +35,8 @@ class Common:
     """The gateway's own parts, None where the configuration wants none.
 
     ``tell`` hears, in words, what was decided for the operator. ``tasks``: where seen tasks and ids of our own are
-    kept. ``index``: the tasks that were seen. ``owners``: whose ids of agents are. ``placed``: somebody said where they are kept.
+    kept. ``index``: the tasks that were seen. ``owners``: whose ids of agents are. ``placed``: somebody said where they
+    are kept.
     ``background``: what goes on without its caller. ``keeping``: what is kept of that for good, and ``relay``: who
     serves webhooks, both from :meth:`open` on. ``admission``: who may call. ``telemetry``: who looks on. ``checks``:
     what has to answer, besides agents, for the gateway to be ready.

@@ -17,6 +17,7 @@ from dragoman.gateway.emulation import leading
 from dragoman.gateway.emulation.aliases import PREFIX, STALE, Records, alias_of, beating, failed, is_own, pending
 from dragoman.gateway.switchboard import Switchboard
 from dragoman.model import SendMessageRequest, Task, TaskPushNotificationConfig, TaskState
+from dragoman.service import Context
 from dragoman.store.memory import MemoryStore
 from tests.gateway.lacking import Rig, events_of, folded, message, next_of, only_text, rig, sending, soon
 from tests.server.callers import CARD
@@ -298,7 +299,7 @@ async def test_background_work_outlasts_who_waits_for_it() -> None:
         await go.wait()
         done.set()
 
-    waiting = asyncio.ensure_future(background.outlasting(work(), "work"))
+    waiting = asyncio.ensure_future(background.outlasting(work(), "work", Context()))
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
