@@ -176,7 +176,7 @@ async def test_a_context_is_of_the_caller_that_named_it_first(version: Version, 
             asked = len(upstream.asked)
             for send in (bob.send_message, lambda request: streamed(bob, request)):
                 with pytest.raises(InvalidParamsError, match="contextId belongs to another caller"):
-                    await send(saying(context=context))  # type: ignore[operator]
+                    await send(saying(context=context))
             assert len(upstream.asked) == asked
             await alice.send_message(saying(context=context))
         await bob.send_message(saying(context="his"))
