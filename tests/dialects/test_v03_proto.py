@@ -35,8 +35,8 @@ def test_a_strict_peer_gets_no_key_beyond_its_proto(part: Part, kept: Part) -> N
 @pytest.mark.parametrize(
     "dialect",
     [
-        v03_proto.ProtoJsonDialect(AS_TEXT),
-        v03_proto.ProtobufDialect(AS_TEXT),
+        v03_proto.ProtoJsonDialect(bytes_as_base64_text=True),
+        v03_proto.ProtobufDialect(bytes_as_base64_text=True),
     ],
 )
 def test_file_bytes_may_be_base64_text(dialect: Dialect, raw: bytes) -> None:
@@ -46,7 +46,7 @@ def test_file_bytes_may_be_base64_text(dialect: Dialect, raw: bytes) -> None:
 
 
 def test_base64_text_in_a_bytes_field_is_base64_twice_in_json() -> None:
-    dialect = v03_proto.ProtoJsonDialect(AS_TEXT)
+    dialect = v03_proto.ProtoJsonDialect(bytes_as_base64_text=True)
     message = model.Message(message_id="m", role=Role.USER, parts=(Part(raw=b"abc"),))
     body = dialect.dump_request(model.SEND_MESSAGE, model.SendMessageRequest(message=message))
     assert b'"fileWithBytes":"WVdKag=="' in body
@@ -60,7 +60,7 @@ def test_bytes_that_are_no_base64_text_stay_as_they_are() -> None:
             message=model.Message(message_id="m", role=Role.AGENT, parts=(Part(raw=b"\x00\x01"),))
         ),
     )
-    doubled = v03_proto.ProtoJsonDialect(AS_TEXT)
+    doubled = v03_proto.ProtoJsonDialect(bytes_as_base64_text=True)
     reply = doubled.load_reply(model.SEND_MESSAGE, plain)
     assert reply.message.parts[0].raw == b"\x00\x01"
 

@@ -182,3 +182,32 @@ async def test_configs_keep_the_order_of_their_creation(store: Store) -> None:
     await store.delete_config(ADA, "t", "a")
     assert await store.configs(ADA, "t") == (newer, webhook("m"))
     assert await store.configs(ADA, "other") == ()
+
+
+NAMES = ["a" * 6000, "a" * 6000 + "b", "a\0b", "a\1\2b", "ä" * 3000, "\1" * 200]
+
+
+async def test_names_of_any_length_and_characters_are_told_apart(store: Store) -> None:
+    for name in NAMES:
+        await store.save((name, "ada"), task(name, context=name))
+        await store.save_config((name, "ada"), webhook(name, name))
+    for name in NAMES:
+        owner = (name, "ada")
+        assert await store.get(owner, name) == task(name, context=name)
+        assert await store.configs(owner, name) == (webhook(name, name),)
+        assert (await store.list(owner, TaskQuery(context_id=name))).tasks == (task(name, context=name),)
+    await store.delete_config((NAMES[0], "ada"), NAMES[0], NAMES[0])
+    await store.delete((NAMES[1], "ada"), NAMES[1])
+    assert await store.configs((NAMES[0], "ada"), NAMES[0]) == ()
+    assert await store.get((NAMES[1], "ada"), NAMES[1]) is None
+
+
+async def test_pages_go_on_behind_a_task_of_a_long_name(store: Store) -> None:
+    for name in NAMES:
+        await store.save(ADA, task(name))
+    found: list[Task] = []
+    query = TaskQuery(limit=1)
+    while (page := await store.list(ADA, query)).more:
+        found += page.tasks
+        query = TaskQuery(limit=1, after=Cursor("2026-01-01T00:00:00.000Z", page.tasks[-1].id))
+    assert {one.id for one in (*found, *page.tasks)} == set(NAMES)

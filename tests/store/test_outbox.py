@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
+from dragoman.errors import UnavailableError
 from dragoman.model import TaskPushNotificationConfig
 from dragoman.store.opening import open_database
 from dragoman.store.outbox import Change, Claim, Registration, Scope, Settled, State, Tell, Watch
@@ -88,12 +89,38 @@ async def test_a_watch_is_found_by_whom_it_is_for_and_by_nobody_else(outbox: Out
     assert await outbox.known("ref") is None
 
 
-async def test_ids_with_any_character_are_told_apart(outbox: Outbox) -> None:
-    for number, task_id in enumerate(("a\0b", "a\1\2b", "a\1b", "ä")):
-        await outbox.open(watch(f"w{number}", task_id=task_id))
-    for number, task_id in enumerate(("a\0b", "a\1\2b", "a\1b", "ä")):
-        [state] = await outbox.find(ADA, task_id)
-        assert (state.watch.id, state.watch.task_id) == (f"w{number}", task_id)
+NAMES = ("a\0b", "a\1\2b", "a\1b", "ä", "a" * 6000, "a" * 6000 + "b")
+
+
+async def test_ids_of_any_length_and_characters_are_told_apart(outbox: Outbox) -> None:
+    for number, name in enumerate(NAMES):
+        await outbox.open(watch(f"w{number}", task_id=name, scope=Scope("agent", name, name)))
+    for number, name in enumerate(NAMES):
+        [state] = await outbox.find(Scope("agent", name, name), name)
+        assert (state.watch.id, state.watch.task_id) == (f"w{number}", name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_who_delivers_or_looks_reads_an_id_as_it_is(outbox: Outbox, clock: Clock, name: str) -> None:
+    await outbox.open(watch(task_id=""), registration())
+    await outbox.change("w", lambda state: Change(watch=replace(state.watch, task_id=name), tell=(Tell("r", b"1"),)))
+    [one] = await outbox.listed(task_id=name)
+    assert one.task_id == name
+    [found] = await claim(outbox, clock)
+    assert found.task_id == name
+
+
+async def test_of_changes_made_together_only_that_which_cannot_be_made_fails(outbox: Outbox) -> None:
+    for number in range(4):
+        await outbox.open(watch(f"w{number}"), registration(f"r{number}", f"w{number}"))
+    unknown = Change(tell=(Tell("nobody's", b"1"),))
+    outcomes = await asyncio.gather(
+        *(outbox.change(f"w{n}", lambda state, n=n: unknown if n == 1 else Change(drop=(f"r{n}",))) for n in range(4)),  # type: ignore[misc]
+        return_exceptions=True,
+    )
+    assert [isinstance(one, Change) for one in outcomes] == [True, False, True, True]
+    assert isinstance(outcomes[1], Exception) and not isinstance(outcomes[1], UnavailableError)
+    assert [len(state.lines) for state in await outbox.find(ADA, "t")] == [0, 1, 0, 0]
 
 
 async def test_a_change_does_all_that_it_says(outbox: Outbox) -> None:

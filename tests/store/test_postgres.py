@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from dragoman.errors import ConfigError, DragomanError, UnavailableError
+from dragoman.errors import ConfigError, DragomanError, InvalidParamsError, UnavailableError
 from dragoman.model import Task, TaskState, TaskStatus
 from dragoman.store.base import TaskQuery
 from dragoman.store.opening import open_database, open_store
@@ -81,4 +81,14 @@ async def test_a_password_is_in_no_error(
 async def test_the_password_may_come_apart_from_the_address(postgres_url: str) -> None:
     database = await open_database(postgres_url, "s3cret")
     assert await database.fetch("SELECT 1") == [(1,)]
+    await database.aclose()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "".join(chr(0x4E00 + n) for n in range(9000))])
+async def test_a_text_that_it_cannot_hold_is_refused_as_what_it_is(postgres_url: str, text: str) -> None:
+    database = await open_database(postgres_url)
+    with pytest.raises(InvalidParamsError):
+        await database.execute(
+            "INSERT INTO dragoman_owners (upstream, kind, id, owner, seen) VALUES ($1, '', '', '', 0)", text
+        )
     await database.aclose()

@@ -32,7 +32,6 @@ from ..model import (
 )
 from .base import Notes
 from .enums import ROLE_TO_KIND, ROLE_TO_PROTO, STATE_TO_KIND, STATE_TO_PROTO
-from .files import AS_BYTES, Files
 from .losses import FILENAME, MEDIA_TYPE, REFERENCES, WRAPPED
 
 #: States after which nothing more comes on a 0.3 stream: it is closed when a task waits for input, but stays open
@@ -46,18 +45,18 @@ class Writing:
     """How one message is written.
 
     ``kind``: objects with ``kind``, else the proto shape. ``extras``: keys that not every 0.3 proto has (metadata of
-    parts, names of files). ``files``: how the peer keeps the bytes of files.
+    parts, names of files). ``text_bytes``: the peer expects base64 text in the bytes of a file.
     """
 
-    __slots__ = ("extras", "files", "kind", "lost", "part", "parts", "roles", "states")
+    __slots__ = ("extras", "kind", "lost", "part", "parts", "roles", "states", "text_bytes")
 
     def __init__(
-        self, notes: Notes | None, *, kind: bool = False, extras: bool = True, files: Files = AS_BYTES
+        self, notes: Notes | None, *, kind: bool = False, extras: bool = True, text_bytes: bool = False
     ) -> None:
         self.lost = notes.lost if notes is not None else []
         self.kind = kind
         self.extras = extras
-        self.files = files
+        self.text_bytes = text_bytes
         self.part = _kind_part if kind else _proto_part
         self.parts = "parts" if kind else "content"
         self.roles = ROLE_TO_KIND if kind else ROLE_TO_PROTO
@@ -110,7 +109,7 @@ def _file(p: Part, uri: str, raw: str, w: Writing) -> Tree:
     if p.url is not UNSET:
         out: Tree = {uri: p.url}
     elif p.raw is not UNSET:
-        out = {raw: p.raw if w.kind or not w.files.writes_text() else b64encode(p.raw)}
+        out = {raw: b64encode(p.raw) if w.text_bytes else p.raw}
     else:
         raise InternalError("a part needs one of text, raw, url and data")
     if p.media_type:

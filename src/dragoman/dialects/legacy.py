@@ -34,20 +34,13 @@ def load_request(op: Operation[Any, Any], body: bytes, parse: Parse, reading: Re
         raise UnsupportedOperationError(f"0.3 has no {op.name}")
     try:
         try:
-            request = structure(_reshaped(up, parse(body), reading), op.request)
+            request = structure(up(parse(body), reading), op.request)
         except Unreadable:
-            message = _reshaped(up, camelised(shallow(parse(body))), reading)
+            message = up(camelised(shallow(parse(body))), reading)
             request = structure(fit(message, op.request, reply=False, notes=reading.notes), op.request)
         return _checked(op, request)
     except (Unparsable, Unreadable) as error:
         raise refuse(error) from error
-
-
-def _reshaped(up: up_calls.Up, tree: Any, reading: Reading) -> Any:
-    message = up(tree, reading)
-    if reading.met:
-        reading.settle()
-    return message
 
 
 def _checked(op: Operation[Any, Any], request: Any) -> Any:
@@ -68,9 +61,9 @@ def load_reply(op: Operation[Any, Any], body: bytes, parse: Parse, reading: Read
             return up_card(shallow(parse(body)), reading.notes, body)
         up = up_calls.REPLIES[op.name]
         try:
-            reply = structure(_reshaped(up, parse(body), reading), op.response)
+            reply = structure(up(parse(body), reading), op.response)
         except Unreadable:
-            message = _reshaped(up, camelised(shallow(parse(body))), reading)
+            message = up(camelised(shallow(parse(body))), reading)
             reply = structure(fit(message, op.response, reply=True, notes=reading.notes), op.response)
         return checks.reply(reply, reading.notes)
     except (Unparsable, Unreadable) as error:

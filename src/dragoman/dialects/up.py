@@ -16,7 +16,6 @@ from typing import Any
 from ..model import INTERRUPTED, TERMINAL, TaskState, canonical_time
 from .base import Notes
 from .enums import ROLE_UP, STATE_UP
-from .files import AS_BYTES, HEAD, Content, Files
 from .losses import FILENAME, MEDIA_TYPE, REFERENCES, WRAPPED
 
 
@@ -24,10 +23,10 @@ class Reading:
     """How one tree is read.
 
     ``proto``: a part without ``kind`` may nest its data as the proto does. ``modern``: the peer claims to speak 1.0.
-    ``blocking``: what a send means that does not say. ``files``: how the peer keeps the bytes of files.
+    ``blocking``: what a send means that does not say. ``text_bytes``: file bytes hold base64 text.
     """
 
-    __slots__ = ("blocking", "files", "met", "modern", "notes", "proto")
+    __slots__ = ("blocking", "modern", "notes", "proto", "text_bytes")
 
     def __init__(
         self,
@@ -36,26 +35,18 @@ class Reading:
         proto: bool = False,
         modern: bool = False,
         blocking: bool = True,
-        files: Files = AS_BYTES,
+        text_bytes: bool = False,
     ) -> None:
         self.notes = notes
         self.proto = proto
         self.modern = modern
         self.blocking = blocking
-        self.files = files
-        self.met: list[tuple[dict[str, Any], Content]] = []
+        self.text_bytes = text_bytes
 
     def lose(self, name: str) -> None:
         """Note that a row of the loss table was met."""
         if name not in self.notes.lost:
             self.notes.lost.append(name)
-
-    def settle(self) -> None:
-        """Read the files that were met as what they hold: all of a message together, for one may tell of another."""
-        met, self.met = self.met, []
-        if met and self.files.reads_text([content for _, content in met]):
-            for p, _ in met:
-                p["raw"] = _inner_base64(p["raw"])
 
     def forgive(self, text: str) -> None:
         """Note, once, what had to be forgiven."""
@@ -85,8 +76,8 @@ def _file(p: dict[str, Any], r: Reading) -> None:
     if not content.keys() & {"raw", "url"}:
         p["file"] = file | content  # nothing that can be read: the decoder shall complain about it
         return
-    if r.proto and "raw" in content and (head := _head(content["raw"])):
-        r.met.append((p, Content(head, _text(content.get("mediaType")))))
+    if r.text_bytes and "raw" in content:
+        content["raw"] = _inner_base64(content["raw"])
     if file:
         r.forgive(f"unknown keys of a file ignored: {', '.join(map(str, file))}")
     if p.get("data", 0) is None:
@@ -104,26 +95,6 @@ _FILE_NAMES = (
     ("mimeType", "mediaType"),
     ("mediaType", "mediaType"),
 )
-
-
-def _head(raw: Any) -> bytes:
-    """The beginning of a file's bytes; empty if there are none or they cannot be read."""
-    if type(raw) is bytes:
-        return raw[:HEAD]
-    if type(raw) is not str:
-        return b""
-    text = raw[: HEAD // 3 * 4].rstrip("=").translate(_USUAL)
-    try:
-        return b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except ValueError:
-        return b""
-
-
-_USUAL = str.maketrans("-_", "+/")
-
-
-def _text(value: Any) -> str:
-    return value if type(value) is str else ""
 
 
 def _inner_base64(raw: Any) -> Any:

@@ -25,7 +25,6 @@ from ..protocol.wire import WireError, WireFormat
 from . import legacy, v03
 from .base import Dialect, Notes
 from .down import Writing
-from .files import AS_BYTES, AS_TEXT, Files
 from .reading import FAILURES, Unparsable, call_tree, tree
 from .up import Reading
 
@@ -37,11 +36,12 @@ _KIND = v03.KindDialect(blocking_default=False)
 class _ProtoShape:
     """What both dialects share.
 
-    ``files``: how the peer keeps the bytes of files. ``extras``: write what was added to the proto after its release
-    (metadata of parts, names of files); off for peers that refuse unknown keys.
+    ``bytes_as_base64_text``: the peer keeps base64 text in the bytes of a file, as the SDKs for Python, Java and Go
+    do; off, bytes are bytes, as the specification has it. ``extras``: write what was added to the proto after its
+    release (metadata of parts, names of files); off for peers that refuse unknown keys.
     """
 
-    files: Files = AS_BYTES
+    bytes_as_base64_text: bool = False
     extras: bool = True
 
     @property
@@ -50,10 +50,10 @@ class _ProtoShape:
 
     def _reading(self, notes: Notes | None) -> Reading:
         notes = notes if notes is not None else Notes()
-        return Reading(notes, proto=True, blocking=False, files=self.files)
+        return Reading(notes, proto=True, blocking=False, text_bytes=self.bytes_as_base64_text)
 
     def _writing(self, notes: Notes | None) -> Writing:
-        return Writing(notes, extras=self.extras, files=self.files)
+        return Writing(notes, extras=self.extras, text_bytes=self.bytes_as_base64_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +175,5 @@ def _parser(message: str) -> Callable[[bytes], Any]:
 JSON = ProtoJsonDialect()
 PROTOBUF = ProtobufDialect()
 #: The same for peers that keep base64 text in the bytes of a file.
-BASE64_JSON = ProtoJsonDialect(AS_TEXT)
-BASE64_PROTOBUF = ProtobufDialect(AS_TEXT)
-
-
-def settled(dialect: Dialect) -> Dialect | None:
-    """The dialect that a peer's amounts to as far as is known, the same one for all such peers; None if that is not
-    known."""
-    if not isinstance(dialect, ProtoJsonDialect | ProtobufDialect):
-        return dialect
-    if dialect.files.known is None or not dialect.extras:
-        return None
-    if isinstance(dialect, ProtoJsonDialect):
-        return BASE64_JSON if dialect.files.known else JSON
-    return BASE64_PROTOBUF if dialect.files.known else PROTOBUF
+BASE64_JSON = ProtoJsonDialect(bytes_as_base64_text=True)
+BASE64_PROTOBUF = ProtobufDialect(bytes_as_base64_text=True)

@@ -14,12 +14,10 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from hashlib import sha256
 
 from ..store.sql.owners import OwnedId, SqlOwners
 from ..store.sql.texts import written
 
-_LONG = 200  # characters of a text that a key has as it is
 _FRESH = 3_600.0  # seconds
 
 
@@ -39,7 +37,7 @@ class Owners:
 
     async def claim(self, key: OwnedId, owner: str) -> bool:
         """Whether an id is this owner's, which it is from now on if it was nobody's. Raises ``UnavailableError``."""
-        owner = _column(owner)
+        owner = written(owner)
         found = self._remembered(key)
         if found is None:
             found = owner if self._kept is None else await self._kept.claim(key, owner)
@@ -53,7 +51,7 @@ class Owners:
             found = await self._kept.find(key)
             if found is not None:
                 self._remember(key, found)
-        return found == _column(owner)
+        return found == written(owner)
 
     def _remembered(self, key: OwnedId) -> str | None:
         found = self._known.get(key)
@@ -71,14 +69,9 @@ class Owners:
 
 def task_key(upstream: str, tenant: str, task_id: str) -> OwnedId:
     """The key of a task. (A name of an agent has no slash.)"""
-    return OwnedId(_column(f"{upstream}/{tenant}"), "task", _column(task_id))
+    return OwnedId(written(f"{upstream}/{tenant}"), "task", written(task_id))
 
 
 def context_key(upstream: str, context_id: str) -> OwnedId:
     """The key of a context."""
-    return OwnedId(_column(upstream), "context", _column(context_id))
-
-
-def _column(text: str) -> str:
-    """A text of any length for a column with an index. (No text is written with such a beginning.)"""
-    return written(text) if len(text) <= _LONG else f"\1#{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return OwnedId(written(upstream), "context", written(context_id))

@@ -23,7 +23,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import UnavailableError
+from ..errors import A2AError, UnavailableError
 from ..model import StreamResponse, Task
 from ..runtime.lifecycle import Draft, absorb
 from ..runtime.stamps import Clock, utc_now
@@ -172,7 +172,9 @@ class Seen:
             if isinstance(outcome, UnavailableError):
                 failure = outcome
                 continue
-            if outcome is not None:  # a task that the store cannot take must not keep the others from it
+            if isinstance(outcome, A2AError):
+                log.warning("a task could not be written: %s", outcome)
+            elif outcome is not None:  # a task that the store cannot take must not keep the others from it
                 log.error("a task could not be written", exc_info=outcome)
             del waiting[key]
         if failure is not None:

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.dialects import v1
-from dragoman.errors import UnavailableError
+from dragoman.errors import InvalidParamsError, UnavailableError
 from dragoman.gateway.background import Background
 from dragoman.gateway.config import Relay as Settings
 from dragoman.gateway.config import Server
@@ -293,6 +293,25 @@ async def test_an_agent_is_asked_to_come_again_when_nothing_can_be_put_down(
     monkeypatch.setattr(stage.outbox, "change", fails)
     answer = await stage.post(made, status())
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(InvalidParamsError("A value is too long"), 400), (RuntimeError("a bug"), 503)],
+    ids=["cannot be kept", "of no kind"],
+)
+async def test_what_cannot_be_put_down_is_answered_and_told_in_a_line(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception, told: int
+) -> None:
+    _, made = await stage.opened()
+
+    async def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(stage.outbox, "change", fails)
+    assert (await stage.post(made, status())).status == told
+    [record] = caplog.records
+    assert str(error) in record.getMessage() and record.exc_info is None
 
 
 async def test_a_callback_that_was_removed_is_unknown_even_if_it_was_known(stage: Stage) -> None:

@@ -14,7 +14,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable
 
-from ...errors import PeerError, UnavailableError
+from ...errors import InvalidParamsError, PeerError, UnavailableError
 from ...protocol.messages import Headers, HttpResponse
 from ...server.asgi import (
     App,
@@ -58,6 +58,10 @@ def _length(text: str) -> tuple[bytes, bytes]:
     return b"content-length", b"%d" % len(text.encode())
 
 
+def _not_now() -> HttpResponse:
+    return Refusal(503, "cannot be put down now", (b"retry-after", b"1")).response
+
+
 class Callbacks:
     """Takes notifications. ``limit``: bytes of one."""
 
@@ -75,9 +79,15 @@ class Callbacks:
             response = refusal.response
         except DisconnectedError:
             return
+        except InvalidParamsError as error:  # whatever it is, it stays so
+            log.warning("A notification cannot be kept: %s", error)
+            response = Refusal(400, error.message).response
         except UnavailableError as error:
             log.warning("A notification cannot be put down now: %s", error)
-            response = Refusal(503, "cannot be put down now", (b"retry-after", b"1")).response
+            response = _not_now()
+        except Exception as error:  # in a line, for an agent may come again and again
+            log.error("A notification could not be put down: %r", error)
+            response = _not_now()
         await send_response(send, response)
 
     async def _take(self, scope: Scope, receive: Receive) -> None:

@@ -6,8 +6,8 @@ Rules of this package:
   ``ON CONFLICT`` and ``RETURNING`` are there, casts are written ``CAST($1 AS TEXT)``.
 - Instants are floats (seconds of the unix epoch), flags are the integers 0 and 1, texts hold no U+0000 and are ordered
   by code point.
-- A failure that may pass is an ``UnavailableError``. Everything else that a driver raises is a mistake of ours and
-  comes as it is.
+- A failure that may pass is an ``UnavailableError``. What the engine cannot hold is the caller's or the agent's, an
+  ``InvalidParamsError``. Everything else that a driver raises is a mistake of ours and comes as it is.
 """
 
 from __future__ import annotations

@@ -18,14 +18,14 @@ import msgspec
 
 from ..outbox import Claim, Delivery, Registration, Settled
 from .database import Database, Row, Session
-from .watches import each
+from .watches import TASK_ID, each, task_id_of
 
 _registration = msgspec.json.Decoder(Registration).decode
 
 _DUE = "SELECT id FROM dragoman_registrations WHERE due <= $1 AND until < $1 ORDER BY due LIMIT $2"
 _TAKE = "UPDATE dragoman_registrations SET holder = $2, claim = $3, until = $4 WHERE id = $1"
-_CLAIMED = """
-SELECT r.id, r.record, w.task_id, r.failures, d.id, d.body, d.last, d.attempts
+_CLAIMED = f"""
+SELECT r.id, r.record, {TASK_ID}, r.failures, d.id, d.body, d.last, d.attempts
 FROM dragoman_registrations r JOIN dragoman_watches w ON w.id = r.watch_id
 JOIN (SELECT e.id, e.registration_id, e.body, e.last, e.attempts,
     ROW_NUMBER() OVER (PARTITION BY e.registration_id ORDER BY e.id) AS place
@@ -135,9 +135,9 @@ class Lines:
 def _claims(rows: Iterable[Row]) -> tuple[Claim, ...]:
     found: dict[str, Claim] = {}
     several: dict[str, list[Delivery]] = {}
-    for line, record, task_id, failures, id, body, last, attempts in rows:
+    for line, record, task_id, watch, failures, id, body, last, attempts in rows:
         if line not in found:
-            found[line] = Claim(_registration(record), task_id, failures, ())
+            found[line] = Claim(_registration(record), task_id_of(task_id, watch), failures, ())
             several[line] = []
         several[line].append(Delivery(id, bytes(body), bool(last), attempts))
     return tuple(claim._replace(deliveries=tuple(several[line])) for line, claim in found.items())

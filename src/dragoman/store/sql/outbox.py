@@ -11,12 +11,12 @@ from ..outbox import Listed, Registration, Stock
 from .database import Database, Row
 from .lines import DUE_AGAIN, SPENT, Lines
 from .texts import written
-from .watches import Watches
+from .watches import TASK_ID, Watches, task_id_of
 
 _registration = msgspec.json.Decoder(Registration).decode
 
-_LISTED = """
-SELECT d.id, w.agent, w.task_id, r.record, d.dead, d.attempts, d.status,
+_LISTED = f"""
+SELECT d.id, w.agent, {TASK_ID}, r.record, d.dead, d.attempts, d.status,
   CASE WHEN d.dead = 1 THEN d.died ELSE r.due END, d.created
 FROM dragoman_deliveries d JOIN dragoman_registrations r ON r.id = d.registration_id
 JOIN dragoman_watches w ON w.id = r.watch_id
@@ -106,8 +106,8 @@ class Outbox(Watches, Lines):
 
 
 def _listed(row: Row) -> Listed:
-    id, agent, task_id, record, dead, attempts, status, due, created = row
-    kept = _registration(record)
+    id, agent, column, watch, record, dead, attempts, status, due, created = row
+    kept, task_id = _registration(record), task_id_of(column, watch)
     return Listed(
         id, agent, task_id, kept.version, bool(dead), attempts, status, due or created, created, kept.config.url
     )

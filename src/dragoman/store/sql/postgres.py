@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import asyncpg
 from asyncpg import exceptions as errors
 
-from ...errors import ConfigError, UnavailableError
+from ...errors import ConfigError, InvalidParamsError, UnavailableError
 from .database import Database, Row, Session
 
 if TYPE_CHECKING:  # generic for the type checker only
@@ -33,6 +33,8 @@ _PASSING = (
     errors.LockNotAvailableError,
     errors.InvalidAuthorizationSpecificationError,  # a password between two changes
 )
+#: A value that there is no room or no way for.
+_UNFIT = (errors.DataError, errors.ProgramLimitExceededError)
 #: What is wrong at the start stays wrong.
 _MISTAKES = (
     errors.InvalidAuthorizationSpecificationError,
@@ -166,10 +168,14 @@ async def _as_it_is(connection: object) -> None:
 
 @contextmanager
 def _passing() -> Iterator[None]:
-    """A context whose passing failures become ``UnavailableError``."""
+    """Where failures that may pass are ``UnavailableError``, and values that do not fit ``InvalidParamsError``."""
     try:
         yield
     except _PASSING as error:
         if isinstance(error, errors.InterfaceError) and isinstance(error, ValueError):
             raise  # an argument of the wrong type
         raise UnavailableError("the database cannot be used at the moment") from error
+    except _UNFIT as error:
+        if error.severity is None:
+            raise  # not the server's: an argument of the wrong type
+        raise InvalidParamsError("A value is too long, or has something in it, to be kept") from error

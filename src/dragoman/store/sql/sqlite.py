@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
-from ...errors import ConfigError, UnavailableError
+from ...errors import ConfigError, InvalidParamsError, UnavailableError
 from .database import Database, Row, Session
 from .sqlite_thread import Connection, Step, Work, execute, execute_many, fetch
 
@@ -165,6 +165,10 @@ class _Open:
 
 
 def _error(error: Exception) -> Exception:
-    """What to raise; each who waited for the same gets an exception of its own if it may pass."""
-    passing = isinstance(error, UnavailableError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSING
-    return UnavailableError("the database cannot be used at the moment") if passing else error
+    """What to raise; each who waited for the same gets an exception of its own if it is one of ours."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if isinstance(error, UnavailableError) or code in _PASSING:
+        return UnavailableError("the database cannot be used at the moment")
+    if isinstance(error, sqlite3.DataError):
+        return InvalidParamsError("A value is too long to be kept")
+    return error

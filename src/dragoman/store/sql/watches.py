@@ -5,27 +5,31 @@ Rules of this module:
 - Whoever changes a watch has its row locked, so that notifications of one task are put down one after the other. Locks
   are taken in one order: watches by their ids, then registrations by theirs.
 - Changes that are asked for while others are made are made together, in one transaction: under load each costs a
-  fraction of what it costs alone. One that fails to be decided fails alone.
+  fraction of what it costs alone. One that fails to be decided fails alone; where the database refuses the whole, each
+  is made by itself, so that one that cannot be made costs nobody else's.
 - A line is due from the moment that something is put on it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
 
+from ...errors import UnavailableError
 from ..outbox import Change, Decide, Line, Registration, Scope, State, Tell, Watch
 from .database import Database, Session
-from .texts import written
+from .texts import MARK, written
 
 _encode = msgspec.json.Encoder().encode
 _watch = msgspec.json.Decoder(Watch).decode
 _registration = msgspec.json.Decoder(Registration).decode
 
+#: What :func:`task_id_of` needs of a watch ``w``.
+TASK_ID = f"w.task_id, CASE WHEN w.task_id LIKE '%{MARK}%' THEN w.record END"
 #: Changes that are made together.
 _MOST = 64
 
@@ -133,15 +137,14 @@ class Watches:
         return dict(sorted(now.items()))
 
     async def _together(self, wanted: dict[str, _Wanted]) -> None:
-        outcomes: dict[str, Change | Exception | None] = {}
+        outcomes: Mapping[str, Change | Exception | None]
         try:
-            async with self._database.transaction() as session:
-                now = self._clock()
-                states = await self._locked(session, list(wanted), now)
-                outcomes = {state.watch.id: _decided(wanted[state.watch.id].decide, state) for state in states}
-                changes = [(id, one) for id, one in outcomes.items() if isinstance(one, Change)]
-                await _apply(session, changes, now)
+            outcomes = await self._made(wanted)
         except Exception as error:
+            if len(wanted) > 1 and not isinstance(error, UnavailableError):
+                for id, one in wanted.items():
+                    await self._together({id: one})
+                return
             outcomes = dict.fromkeys(wanted, error)
         except BaseException:
             for one in wanted.values():
@@ -149,6 +152,15 @@ class Watches:
             raise
         for id, one in wanted.items():
             _settle(one.done, outcomes.get(id))
+
+    async def _made(self, wanted: dict[str, _Wanted]) -> dict[str, Change | Exception | None]:
+        async with self._database.transaction() as session:
+            now = self._clock()
+            states = await self._locked(session, list(wanted), now)
+            outcomes = {state.watch.id: _decided(wanted[state.watch.id].decide, state) for state in states}
+            changes = [(id, one) for id, one in outcomes.items() if isinstance(one, Change)]
+            await _apply(session, changes, now)
+        return outcomes
 
     async def _locked(self, session: Session, ids: Sequence[str], now: float) -> list[State]:
         await session.execute_many(_LOCK, [(id, now) for id in ids])
@@ -192,6 +204,11 @@ async def _apply(session: Session, changes: Sequence[tuple[str, Change]], now: f
     await each(session, _CLEAR_NEWEST, [(tell.registration_id, now) for tell in told if tell.how == "newest"])
     rows = [(tell.registration_id, tell.body, int(tell.last), int(tell.part), now) for tell in told]
     await each(session, _TELL, rows)
+
+
+def task_id_of(column: str, record: bytes | None) -> str:
+    """The task id of a watch, as it is: from its column, or from its record where that was written another way."""
+    return column if record is None else _watch(record).task_id
 
 
 async def each(session: Session, sql: str, rows: Sequence[Sequence[Any]]) -> None:
