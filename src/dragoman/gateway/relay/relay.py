@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from ...model import Task
 from ...runtime.notice import BARE_FORMS, FORMS, Forms, Retry
 from ...runtime.webhooks import AskingPost
@@ -75,7 +77,8 @@ class Relay:
         once. Raises ``UnavailableError``."""
         watch = self._known.get(reference) or await self.outbox.known(reference)
         if watch is not None:
-            self._known[reference] = watch
+            # without the tasks in it, which may be large and are old the next moment
+            watch = self._known[reference] = replace(watch, snapshot=None, reply=None, recent=())
             if len(self._known) > _KNOWN:
                 del self._known[next(iter(self._known))]
         return watch
