@@ -166,6 +166,20 @@ async def test_who_may_call_is_taken_over(two: list[Upstream], file: Path, tmp_p
         assert (await status("first-key"), await status("another")) == (401, 200)
 
 
+async def test_a_file_that_lost_its_auth_opens_the_gateway_only_if_somebody_asks(
+    two: list[Upstream], file: Path
+) -> None:
+    """It may be half written."""
+    auth = 'allow_clear_secrets = true\n[[auth.key]]\nname = "ada"\nsecret = "her-key"\n'
+    async with scene(file, auth + table(two[0], "a")) as one:
+        file.write_text(table(two[0], "a"))
+        assert not await one.reloader.reload(asked=False)
+        assert any("[auth] is gone" in text for text in one.said)
+        assert (await send(one.board, wire(JSON, SEND_MESSAGE, sending("x")))).status == 401
+        assert await one.reloader.reload()
+        assert (await send(one.board, wire(JSON, SEND_MESSAGE, sending("x")))).status == 200
+
+
 # -- without anybody noticing
 
 

@@ -88,14 +88,24 @@ class Reloader:
                     await self._asked.wait()
             except TimeoutError:
                 pass
-            if self._asked.is_set() or self._changed():
+            if (asked := self._asked.is_set()) or self._changed():
                 self._asked.clear()
-                await asyncio.sleep(_SETTLING)
-                await self.reload()
+                await self._settled()
+                await self.reload(asked=asked)
             await self._tell_ports()
 
-    async def reload(self) -> bool:
-        """Load and take over what there is now; whether that could be done."""
+    async def _settled(self) -> None:
+        """Until two looks show the same files: one that is being written is not read."""
+        before: dict[str, Stamp] | None = None
+        while before != (now := stamps(self._seen)):
+            before = now
+            await asyncio.sleep(_SETTLING)
+
+    async def reload(self, *, asked: bool = True) -> bool:
+        """Load and take over what there is now; whether that could be done.
+
+        ``asked``: somebody said so. A mere change of the file, which may be half written, does not open the gateway.
+        """
         seen = stamps(self._seen)  # before it is read: what is written meanwhile is another change
         try:
             loaded = self._load()
@@ -104,6 +114,12 @@ class Reloader:
             self._tell(f"The configuration is broken and the one before stays:\n{error}")
             return False
         self._seen = {**stamps(loaded.files), **{path: stamp for path, stamp in seen.items() if path in loaded.files}}
+        if not asked and self._board.config.auth is not None and loaded.config.auth is None:
+            self._tell(
+                "[auth] is gone from the configuration, which would let everybody in: the one before stays. "
+                "Send SIGHUP if that is meant"
+            )
+            return False
         try:
             self._renewed()
             await self._board.reload(loaded.config)

@@ -152,12 +152,11 @@ class Switchboard:
         files = stamps(files_of(config.auth))
         new_auth = config.auth != before.auth or files != self._stamps.get("", {})
         if new_auth:
-            self._stamps[""] = files
             old = common.admission
-            common.admission = None
-            if config.auth is not None:
-                common.admission = admission_of(config.auth, common.tell, before=old)
-                common.admission.start()
+            new = admission_of(config.auth, common.tell, before=old) if config.auth is not None else None
+            self._stamps[""], common.admission = files, new  # only once it could be made: else nobody would be asked
+            if new is not None:
+                new.start()
             if old is not None:
                 self._leave(_later(self._patience, old))
         common.server = config.server

@@ -299,7 +299,10 @@ def _as_a2a(error: Exception, op: AnyOperation) -> A2AError:
         case TimeoutError():
             return DeadlineExceededError(f"{op.name} took longer than the caller's deadline")
         case PeerError():
-            return InvalidAgentResponseError(str(error))
+            log.warning("%s: the agent behind us broke the protocol: %s", op.name, error)
+            return InvalidAgentResponseError(
+                f"The agent's reply to {op.name} breaks the protocol; its operator can tell how"
+            )
         case TransportError():
             log.warning("%s: the agent behind us gave no answer: %s", op.name, error)
             return UnavailableError("The agent behind this address cannot be reached")  # not where it is: that is ours
