@@ -36,9 +36,9 @@ class Scene:
     reloader: Reloader
     said: list[str] = field(default_factory=list)
 
-    async def write(self, text: str) -> bool:
+    async def write(self, text: str, *, asked: bool = True) -> bool:
         self.file.write_text(text)
-        return await self.reloader.reload()
+        return await self.reloader.reload(asked=asked)
 
     def agent(self, name: str) -> Agent:
         return next(one for one in self.board.agents if one.config.name == name)
@@ -172,8 +172,7 @@ async def test_a_file_that_lost_its_auth_opens_the_gateway_only_if_somebody_asks
     """It may be half written."""
     auth = 'allow_clear_secrets = true\n[[auth.key]]\nname = "ada"\nsecret = "her-key"\n'
     async with scene(file, auth + table(two[0], "a")) as one:
-        file.write_text(table(two[0], "a"))
-        assert not await one.reloader.reload(asked=False)
+        assert not await one.write(table(two[0], "a"), asked=False)
         assert any("[auth] is gone" in text for text in one.said)
         assert (await send(one.board, wire(JSON, SEND_MESSAGE, sending("x")))).status == 401
         assert await one.reloader.reload()
