@@ -16,7 +16,7 @@ KIND_TASK = '{"kind":"task","id":"t-1","contextId":"c-1","status":{"state":"comp
 
 async def test_a_tenant_that_0_3_cannot_carry_is_warned_of_once(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
     message = Message(message_id="m", role=Role.USER, parts=(Part(text="hi"),))
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="dragoman.ledger")
     async with await connect(card(interface(f"{peer.url}/a2a", "0.3/JSONRPC"))) as agent:
         for _ in range(2):
             peer.plays(reply(rpc(KIND_TASK)))
