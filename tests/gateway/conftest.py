@@ -19,6 +19,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session", autouse=True)
+async def one_loop(anyio_backend: str) -> AsyncIterator[None]:
+    """It runs to the end: gRPC may still have a word about a call when the test that made it is over."""
+    yield
+
+
 @pytest.fixture(scope="session")
 async def shared_upstream(anyio_backend: str) -> AsyncIterator[Upstream]:
     async with upstream() as one:

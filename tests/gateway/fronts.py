@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,8 +59,20 @@ async def upstream(**options: Any) -> AsyncIterator[Upstream]:
     one = Upstream(bench(**options))
     async with serve(one.app) as server:
         one.port = server.port
-        yield one
+        try:
+            yield one
+        finally:
+            one.behind.stage.go.set()  # a server ends with its last call
     await one.behind.engine.aclose()
+
+
+@contextmanager
+def nobody() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody else is given meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port: int = held.getsockname()[1]
+        yield port
 
 
 QUICK = Timeouts(connect=2, reply=5, silence=5)

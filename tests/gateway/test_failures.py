@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from dragoman.client.options import Resume
-from dragoman.faces import ALL_FACES, Face
+from dragoman.faces import Face
 from dragoman.gateway.agents import Agent, Backoff
 from dragoman.gateway.config import Breaker, Config, UpstreamLimits, UpstreamTimeouts, completed
 from dragoman.gateway.config import Upstream as Configured
 from dragoman.gateway.switchboard import Switchboard
 from dragoman.model import SEND_MESSAGE, SEND_STREAMING_MESSAGE, Operation
+from dragoman.protocol.operations import Binding, Version
 from tests.asgi_driver import Answer
 from tests.gateway.fronts import Upstream, upstream
 from tests.gateway.misbehaving import FAULTS, Misbehaving, misbehaving
@@ -25,36 +25,32 @@ from tests.server.callers import check_failure, reply_task, send, sending, wire
 from tests.server.test_streams import check_broken, clean
 
 JSON, GRPC = Face("JSONRPC", "1.0"), Face("GRPC", "1.0")
+BINDINGS: tuple[Binding, ...] = ("JSONRPC", "GRPC", "HTTP+JSON")
 SMALL = UpstreamLimits(reply=256 * 1024, event=256 * 1024)
-CASES = [
-    pytest.param(face, name, id=f"{face} {name}")
-    for face in ALL_FACES
-    for name, fault in FAULTS.items()
-    if fault.only in ("", face.binding)
-]
+SHORT = UpstreamTimeouts(connect=10, reply=0.5, silence=0.5)
+LONG = UpstreamTimeouts(connect=10, reply=10, silence=10)
 #: protobuf is framed by its length, so where its bytes pass undecoded what is wrong inside is for its reader to see.
 PASSES = (GRPC, "sends bad UTF-8")
 #: A gRPC stream that says nothing may be at work for long; whether its connection lives is what pings ask.
-STREAM_CASES = [case for case in CASES if (case.values[0].binding, case.values[1]) != ("GRPC", "hangs in the middle")]  # type: ignore[union-attr]
+SILENT = ("GRPC", "hangs in the middle")
 
 
-@asynccontextmanager
-async def gateway(
-    bad: Misbehaving, good: Upstream, name: str, *, seconds: float = 5.0, breaker: int = 1000
-) -> AsyncIterator[Switchboard]:
-    waits = FAULTS[name].waits if name else False
-    times = UpstreamTimeouts(connect=5, reply=0.5, silence=0.5) if waits else UpstreamTimeouts(connect=5, reply=seconds)
-    several = (
-        Configured(url=bad.url, name="bad", limits=SMALL, timeouts=times, breaker=Breaker(failures=breaker)),
-        Configured(url=f"http://127.0.0.1:{good.port}", name="good"),
-    )
-    quickly = Backoff(first=0.01, most=0.01)
-    async with Switchboard(completed(Config(upstream=several)), backoff=quickly) as board:
-        await until(lambda: board.agents[0].client is not None)  # the times are short for the card too
-        client = board.agents[0].client
-        assert client is not None, board.agents[0].error
-        client.remote.behaviour = replace(client.remote.behaviour, resume=Resume(tries=2, wait=0.01))
-        yield board
+class Rig(NamedTuple):
+    """An agent that fails as it is told to, of one face, and a gateway before it and a good one."""
+
+    agent: Misbehaving
+    board: Switchboard
+
+
+def cases(*versions: Version, but: tuple[str, str] = ("", "")) -> list[Any]:
+    """Every fault once per binding, the versions taking turns: its rig, and the name of the fault."""
+    found = []
+    for number, (name, fault) in enumerate(FAULTS.items()):
+        for binding in BINDINGS:
+            face = Face(binding, versions[number % 2])
+            if fault.only in ("", binding) and (binding, name) != but:
+                found.append(pytest.param((face, fault.waits), name, id=f"{face} {name}"))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +59,34 @@ async def good(anyio_backend: str) -> AsyncIterator[Upstream]:
         yield one
 
 
+@pytest.fixture(scope="module")
+async def rig(request: pytest.FixtureRequest, good: Upstream) -> AsyncIterator[Rig]:
+    """One for all faults of a face, and one for those that are found out by the passing of time."""
+    face, waits = request.param
+    times = SHORT if waits else LONG
+    async with misbehaving(face) as agent:
+        several = (
+            Configured(url=agent.url, name="bad", limits=SMALL, timeouts=times, breaker=Breaker(failures=1000)),
+            Configured(url=f"http://127.0.0.1:{good.port}", name="good"),
+        )
+        quickly = Backoff(first=0.01, most=0.01)
+        async with Switchboard(completed(Config(upstream=several)), backoff=quickly) as board:
+            await until(lambda: board.agents[0].client is not None)  # the times are short for the card too
+            client = board.agents[0].client
+            assert client is not None, board.agents[0].error
+            client.remote.behaviour = replace(client.remote.behaviour, resume=Resume(tries=2, wait=0.01))
+            yield Rig(agent, board)
+
+
 async def call(board: Switchboard, near: Face, name: str, op: Operation[Any, Any], text: str = "hello") -> Answer:
     request = wire(near, op, sending(text, tenant=name))
     return await send(board, request)
 
 
-def near_of(face: Face, name: str) -> tuple[Face, ...]:
-    """The faces to call in."""
+def near_of(face: Face, name: str, patient: Face) -> tuple[Face, ...]:
+    """The faces to call in; ``patient``: the one where it takes time."""
+    if FAULTS[name].waits:
+        return (patient,)
     return (JSON,) if (face, name) == PASSES else (JSON, GRPC)
 
 
@@ -79,38 +96,36 @@ def at_rest(agent: Agent) -> bool:
     return (state.calls, state.streams, state.waiting, *turns) == (0, 0, 0, 0, 0)
 
 
-@pytest.mark.parametrize(("face", "name"), CASES)
-async def test_a_call_that_fails_gets_a_typed_error_and_no_other_notices(good: Upstream, face: Face, name: str) -> None:
-    async with misbehaving(face) as agent, gateway(agent, good, name) as board:
-        for near in near_of(face, name):
-            agent.fault = name
-            before = agent.calls
-            bad, fine = await asyncio.gather(
-                call(board, near, "bad", SEND_MESSAGE), call(board, near, "good", SEND_MESSAGE)
-            )
-            check_failure(near, bad, FAULTS[name].error(face))
-            assert reply_task(near, fine).artifacts
-            assert agent.calls == before + 1 and at_rest(board.agents[0])
-            agent.fault = ""
-            assert reply_task(near, await call(board, near, "bad", SEND_MESSAGE)).id == "t-1"
+@pytest.mark.parametrize(("rig", "name"), cases("1.0", "0.3"), indirect=["rig"])
+async def test_a_call_that_fails_gets_a_typed_error_and_no_other_notices(rig: Rig, name: str) -> None:
+    agent, board = rig
+    for near in near_of(agent.face, name, JSON):
+        agent.fault = name
+        before = agent.calls
+        bad, fine = await asyncio.gather(
+            call(board, near, "bad", SEND_MESSAGE), call(board, near, "good", SEND_MESSAGE)
+        )
+        check_failure(near, bad, FAULTS[name].error(agent.face))
+        assert reply_task(near, fine).artifacts
+        assert agent.calls == before + 1 and at_rest(board.agents[0])
+        agent.fault = ""
+        assert reply_task(near, await call(board, near, "bad", SEND_MESSAGE)).id == "t-1"
 
 
-@pytest.mark.parametrize(("face", "name"), STREAM_CASES)
-async def test_a_stream_that_fails_ends_with_a_typed_error_and_no_other_notices(
-    good: Upstream, face: Face, name: str
-) -> None:
-    async with misbehaving(face) as agent, gateway(agent, good, name, seconds=2.0) as board:
-        for near in near_of(face, name):
-            agent.fault = name
-            bad, fine = await asyncio.gather(
-                call(board, near, "bad", SEND_STREAMING_MESSAGE), call(board, near, "good", SEND_STREAMING_MESSAGE)
-            )
-            assert clean(near, fine) and not clean(near, bad)
-            told = FAULTS[name].error_of_stream(face)
-            if bad.headers["content-type"].startswith("text/event-stream") or bad.trailers:
-                check_broken(near, bad, told)
-            else:
-                check_failure(near, bad, told)
-            assert at_rest(board.agents[0])
-            agent.fault = ""
-            assert clean(near, await call(board, near, "bad", SEND_STREAMING_MESSAGE))
+@pytest.mark.parametrize(("rig", "name"), cases("0.3", "1.0", but=SILENT), indirect=["rig"])
+async def test_a_stream_that_fails_ends_with_a_typed_error_and_no_other_notices(rig: Rig, name: str) -> None:
+    agent, board = rig
+    for near in near_of(agent.face, name, GRPC):
+        agent.fault = name
+        bad, fine = await asyncio.gather(
+            call(board, near, "bad", SEND_STREAMING_MESSAGE), call(board, near, "good", SEND_STREAMING_MESSAGE)
+        )
+        assert clean(near, fine) and not clean(near, bad)
+        told = FAULTS[name].error_of_stream(agent.face)
+        if bad.headers["content-type"].startswith("text/event-stream") or bad.trailers:
+            check_broken(near, bad, told)
+        else:
+            check_failure(near, bad, told)
+        assert at_rest(board.agents[0])
+        agent.fault = ""
+        assert clean(near, await call(board, near, "bad", SEND_STREAMING_MESSAGE))

@@ -34,7 +34,7 @@ from dragoman.server.app import A2AApp
 from dragoman.server.asgi import Receive, Scope, Send
 from dragoman.server.host import serve
 from tests.client.peers import DONE, TASK, Peer, Reply, card, events, interface, reply, rpc
-from tests.gateway.fronts import Upstream, client_of, client_of_peer, front, upstream
+from tests.gateway.fronts import Upstream, client_of, client_of_peer, front, nobody, upstream
 from tests.server.callers import (
     CARD,
     ERRORS,
@@ -384,16 +384,13 @@ async def test_a_stream_that_never_was_is_refused(
 @pytest.mark.parametrize("near", ALL_FACES, ids=str)
 @pytest.mark.parametrize("far", ALL_FACES, ids=str)
 async def test_an_upstream_that_is_not_there_is_unavailable(near: Face, far: Face) -> None:
-    listener = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    port = listener.sockets[0].getsockname()[1]
-    listener.close()
-    await listener.wait_closed()
-    peer = Peer(port)
-    async with await client_of_peer(peer, far, card(interface(peer.url, str(far)))) as client:
-        app = front(client)
-        check_failure(near, await send(app, wire(near, GET_TASK, GetTaskRequest(id="t"))), "unavailable")
-        answer = await send(app, wire(near, SEND_STREAMING_MESSAGE, sending("x")))
-        check_failure(near, answer, "unavailable")
+    with nobody() as port:
+        peer = Peer(port)
+        async with await client_of_peer(peer, far, card(interface(peer.url, str(far)))) as client:
+            app = front(client)
+            check_failure(near, await send(app, wire(near, GET_TASK, GetTaskRequest(id="t"))), "unavailable")
+            answer = await send(app, wire(near, SEND_STREAMING_MESSAGE, sending("x")))
+            check_failure(near, answer, "unavailable")
 
 
 @pytest.mark.parametrize("far", [face for face in ALL_FACES if face.binding == "GRPC"], ids=str)

@@ -25,7 +25,7 @@ from dragoman.gateway.switchboard import Switchboard
 from dragoman.model import SEND_MESSAGE, SEND_STREAMING_MESSAGE, AgentCard, AgentInterface
 from dragoman.server.host import serve
 from tests.asgi_driver import Answer, request
-from tests.gateway.fronts import upstream
+from tests.gateway.fronts import nobody, upstream
 from tests.server.callers import CARD, begin, check_failure, good_call, send, sending, wire
 
 HTTP_FACES = [face for face in ALL_FACES if face.binding != "GRPC"]
@@ -209,10 +209,11 @@ async def test_a_port_of_its_own_serves_every_face(agents: dict[str, str], face:
 @pytest.mark.parametrize("op", [SEND_MESSAGE, SEND_STREAMING_MESSAGE], ids=lambda op: op.name)
 @pytest.mark.parametrize("face", ALL_FACES, ids=str)
 async def test_an_agent_that_is_away_is_unavailable_in_the_callers_face(face: Face, op: Any) -> None:
-    gone = Configured(url=f"http://127.0.0.1:{free_port()}")
-    async with gateway(gone, backoff=Backoff(first=60, most=60)) as board:
-        answer = await send(board, wire(face, op, sending("x")))
-        check_failure(face, answer, "unavailable")
+    with nobody() as port:
+        gone = Configured(url=f"http://127.0.0.1:{port}")
+        async with gateway(gone, backoff=Backoff(first=60, most=60)) as board:
+            answer = await send(board, wire(face, op, sending("x")))
+            check_failure(face, answer, "unavailable")
 
 
 async def test_an_agent_that_is_away_stops_no_other_and_is_found_when_it_comes(agents: dict[str, str]) -> None:
@@ -290,17 +291,22 @@ async def root(board: Switchboard, method: str = "GET", **headers: str) -> Answe
 
 
 async def test_the_root_lists_the_agents(agents: dict[str, str]) -> None:
-    gone = Configured(url=f"http://127.0.0.1:{free_port()}", name="gone")
-    async with gateway(*configured(agents, beta={"authority": "beta.test"}), gone) as board:
-        answer = await root(board)
-        assert answer.headers["content-type"] == "application/json" and answer.headers["vary"] == "Accept"
-        listed = json.loads(answer.body)["agents"]
-        assert [(one["name"], one["available"]) for one in listed] == [("alpha", True), ("beta", True), ("gone", False)]
-        assert listed[0]["card"] == f"http://gw.test/alpha{WELL_KNOWN}"
-        assert "beta.test:80" in [one["url"] for one in listed[1]["interfaces"]]
-        assert b"127.0.0.1" not in answer.body
-        head = await root(board, "HEAD")
-        assert (head.body, head.headers["content-length"]) == (b"", answer.headers["content-length"])
+    with nobody() as port:
+        gone = Configured(url=f"http://127.0.0.1:{port}", name="gone")
+        async with gateway(*configured(agents, beta={"authority": "beta.test"}), gone) as board:
+            answer = await root(board)
+            assert answer.headers["content-type"] == "application/json" and answer.headers["vary"] == "Accept"
+            listed = json.loads(answer.body)["agents"]
+            assert [(one["name"], one["available"]) for one in listed] == [
+                ("alpha", True),
+                ("beta", True),
+                ("gone", False),
+            ]
+            assert listed[0]["card"] == f"http://gw.test/alpha{WELL_KNOWN}"
+            assert "beta.test:80" in [one["url"] for one in listed[1]["interfaces"]]
+            assert b"127.0.0.1" not in answer.body
+            head = await root(board, "HEAD")
+            assert (head.body, head.headers["content-length"]) == (b"", answer.headers["content-length"])
 
 
 async def test_people_get_a_page_in_which_nothing_of_an_agent_is_markup(agents: dict[str, str]) -> None:
@@ -393,10 +399,11 @@ async def test_an_agent_is_called_with_its_own_credentials_only() -> None:
 
 
 async def test_an_agent_is_closed_while_it_is_still_looked_for() -> None:
-    agent = Agent(
-        Configured(url=f"http://127.0.0.1:{free_port()}", path="/"), common_of(Config(upstream=())), backoff=QUICKLY
-    )
-    agent.start()
-    await agent.tried.wait()
-    await agent.aclose()
+    with nobody() as port:
+        agent = Agent(
+            Configured(url=f"http://127.0.0.1:{port}", path="/"), common_of(Config(upstream=())), backoff=QUICKLY
+        )
+        agent.start()
+        await agent.tried.wait()
+        await agent.aclose()
     assert agent.client is None and agent.error is not None

@@ -27,7 +27,8 @@ from dragoman.model import (
 from dragoman.protocol.operations import Binding, Version
 from dragoman.runtime.agent import Agent, Turn
 from dragoman.runtime.engine import Engine
-from dragoman.runtime.push import http_courier
+from dragoman.runtime.post import HttpPost
+from dragoman.runtime.push import Courier, PushLimits
 from dragoman.security.guard import Guard
 from dragoman.server.app import A2AApp
 from dragoman.server.asgi import Receive, Scope, Send, read_body
@@ -173,9 +174,11 @@ class Standing:
 
 @asynccontextmanager
 async def agent(version: Version, steps: Steps | None = None, *, guarded: bool = False) -> AsyncIterator[Standing]:
-    """Our own runtime, which speaks one version, and keeps what it was asked. ``guarded``: it calls nobody here."""
+    """Our own runtime, which speaks one version, and keeps what it was asked. ``guarded``: it calls nobody here. At the
+    end it gives up what nobody takes."""
     steps = steps or Steps()
-    courier = http_courier(Guard(private=not guarded))
+    guard = Guard(private=not guarded)
+    courier = Courier(HttpPost(guard), guard, limits=PushLimits(drain=0.1))
     engine = Engine(Agent(CARD, steps.handle, CARD), pusher=courier)
     app = A2AApp(engine, CARD, faces=[face for face in ALL_FACES if face.version == version])
     one = Standing(steps, engine)

@@ -142,8 +142,12 @@ class Watches:
             outcomes = await self._made(wanted)
         except Exception as error:
             if len(wanted) > 1 and not isinstance(error, UnavailableError):
-                for id, one in wanted.items():
-                    await self._together({id: one})
+                try:
+                    for id, one in wanted.items():
+                        await self._together({id: one})
+                finally:
+                    for one in wanted.values():  # those that are left, if the loop ends before its time
+                        one.done.cancel()
                 return
             outcomes = dict.fromkeys(wanted, error)
         except BaseException:
