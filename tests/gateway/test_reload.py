@@ -45,11 +45,12 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(file: Path, text: str, **more: Any) -> AsyncIterator[Scene]:
+async def scene(file: Path, text: str, *, meanwhile: str = "", **more: Any) -> AsyncIterator[Scene]:
     file.write_text(text)  # noqa: ASYNC240 - a small file
     said: list[str] = []
     loaded = load_all(file)
     options = {"backoff": Backoff(first=60, most=60), **more.pop("options", {})}
+    file.write_text(meanwhile or text)  # noqa: ASYNC240
     async with Switchboard(loaded.config, tell=said.append, **options) as board:
         reloader = Reloader(board, lambda: load_all(file), loaded, said.append, every=0.01, **more)
         yield Scene(file, board, reloader, said)
@@ -256,7 +257,8 @@ async def test_a_change_of_the_file_or_of_a_secret_is_noticed(two: list[Upstream
     secret = tmp_path / "token"
     secret.write_text("one")
     text = table(two[0], "a", 'bearer = { file = "token" }')
-    async with scene(file, text) as one:
+    asked = asyncio.Event()
+    async with scene(file, text, asked=asked) as one:
         running = asyncio.create_task(one.reloader.run())
         try:
             secret.write_text("other")
@@ -268,11 +270,19 @@ async def test_a_change_of_the_file_or_of_a_secret_is_noticed(two: list[Upstream
             replacement.replace(file)
             await until(lambda: len(one.board.agents) == 2)
             one.said.clear()
-            one.reloader.ask()
+            asked.set()
             await until(lambda: one.said)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_change_is_noticed_that_came_while_the_gateway_started(two: list[Upstream], file: Path) -> None:
+    text = table(two[0], "a")
+    async with scene(file, text, meanwhile=text + table(two[1], "b")) as one, asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(one.reloader.run())
+        await until(lambda: len(one.board.agents) == 2)
+        running.cancel()
 
 
 async def test_ports_of_their_own_come_and_go_with_their_upstreams(two: list[Upstream], file: Path) -> None:

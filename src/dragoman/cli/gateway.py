@@ -208,9 +208,9 @@ async def _many(
     with logging_as(config.observe) as tell:
         async with Switchboard(config, tell=tell) as board:
             looks = outlook(config, board.common, lambda: board.agents)
-            early: list[bool] = []  # a SIGHUP that comes before there is anything to reload must not end us
-            if load is not None:
-                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, early.append, True)
+            asked = asyncio.Event()
+            if load is not None:  # from now on: a SIGHUP that comes before there is anything to reload must not end us
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
 
             def started(url: str) -> None:
                 if board.common.relay is not None:
@@ -220,11 +220,7 @@ async def _many(
             async def keep_up(ports: Ports) -> None:
                 if loaded is not None and load is not None:
                     ports_of, renewed = ports.adjust, ports.renew_tls
-                    reloader = Reloader(board, load, loaded, tell, ports=ports_of, renewed=renewed)
-                    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
-                    if early:
-                        reloader.ask()
-                    await reloader.run()
+                    await Reloader(board, load, loaded, tell, ports=ports_of, renewed=renewed, asked=asked).run()
 
             await host_until_stopped(board, serving, started, board.beside, looks, keep_up)
 

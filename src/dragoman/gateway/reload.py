@@ -51,7 +51,8 @@ class Reloader:
     """Keeps ``board`` at what ``load`` gives, whose files are those of ``loaded``.
 
     ``ports`` is told what there is on ports of their own, ``renewed`` that certificates may be new; ``tell`` hears, in
-    words, what became of it. ``every``: seconds between looks at the files.
+    words, what became of it. ``asked``: set by who asks for a reload, maybe before there is anything to reload.
+    ``every``: seconds between looks at the files.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Reloader:
         *,
         ports: Callable[[Mapping[int, App]], Awaitable[None]] = _nothing,
         renewed: Callable[[], None] = lambda: None,
+        asked: asyncio.Event | None = None,
         every: float = EVERY,
     ) -> None:
         self._board = board
@@ -71,14 +73,10 @@ class Reloader:
         self._ports = ports
         self._renewed = renewed
         self._every = every
-        self._asked = asyncio.Event()
+        self._asked = asked or asyncio.Event()
         self._started = loaded.config
-        self._seen = stamps(loaded.files)
+        self._seen = dict(loaded.files)
         self._ports_told: frozenset[int] = frozenset(board.beside)
-
-    def ask(self) -> None:
-        """Reload at the next opportunity, whether or not a file has changed."""
-        self._asked.set()
 
     async def run(self) -> NoReturn:
         """Look after it for good."""
@@ -113,7 +111,7 @@ class Reloader:
             self._seen = seen
             self._tell(f"The configuration is broken and the one before stays:\n{error}")
             return False
-        self._seen = {**stamps(loaded.files), **{path: stamp for path, stamp in seen.items() if path in loaded.files}}
+        self._seen = {**loaded.files, **{path: stamp for path, stamp in seen.items() if path in loaded.files}}
         if not asked and self._board.config.auth is not None and loaded.config.auth is None:
             self._tell(
                 "[auth] is gone from the configuration, which would let everybody in: the one before stays. "

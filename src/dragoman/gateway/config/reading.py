@@ -23,7 +23,7 @@ from msgspec import Struct, structs
 from ...errors import ConfigError
 from . import places
 from .checks import Complaint, complaints
-from .files import files_of
+from .files import Stamp, files_of, stamps
 from .values import FilePath, Place, Secret
 from .whole import Config, completed
 
@@ -45,10 +45,11 @@ class Problem(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A configuration, and every file that it depends on: its own, those of secrets, and those that it names."""
+    """A configuration, and every file that it depends on, as it was found: its own, those of secrets, and those that
+    it names."""
 
     config: Config
-    files: tuple[str, ...]
+    files: Mapping[str, Stamp]
 
 
 class ConfigFileError(ConfigError):
@@ -99,7 +100,7 @@ def _parsed(text: str, file: str, environment: Mapping[str, str]) -> Loaded:
         found_wrong += complaints(config)
     if found_wrong or config is None:
         raise ConfigFileError(_located(found_wrong, places.key_lines(text), file))
-    return Loaded(config, tuple(dict.fromkeys((file, *reader.files, *files_of(config)))))
+    return Loaded(config, stamps((file, *reader.files, *files_of(config))))
 
 
 def _located(found: list[Complaint], lines: dict[Place, int], file: str) -> tuple[Problem, ...]:
