@@ -239,3 +239,10 @@ async def test_what_waits_is_bounded_and_what_is_too_much_is_not_taken_down(capl
     seen.later(8, lambda: seen.see(ALICE, task("e")))
     assert len(await listed(seen)) == 4 and seen.dropped == 2
     await seen.aclose()
+
+
+async def test_what_a_cut_call_sees_after_the_end_starts_nothing() -> None:
+    seen = Seen(MemoryStore())
+    await seen.aclose()
+    seen.see(ALICE, task("late"))
+    assert not [one for one in asyncio.all_tasks() if one.get_name() == "dragoman-index"]

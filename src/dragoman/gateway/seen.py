@@ -61,6 +61,7 @@ class Seen:
         self._wake = asyncio.Event()
         self._writing = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
+        self._closed = False
         self.dropped = 0
 
     # -- taking down
@@ -108,7 +109,7 @@ class Seen:
 
     def _stir(self) -> None:
         self._wake.set()
-        if self._writer is None:
+        if self._writer is None and not self._closed:  # calls that are cut at the end may still see something
             self._writer = asyncio.create_task(self._keep_writing(), name="dragoman-index")
 
     # -- reading
@@ -132,6 +133,7 @@ class Seen:
 
     async def aclose(self) -> None:
         """Write what waits, if that can be done, and stop."""
+        self._closed = True
         if self._writer is not None:
             self._writer.cancel()
             await asyncio.gather(self._writer, return_exceptions=True)
