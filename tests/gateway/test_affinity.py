@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -71,14 +72,27 @@ def test_who_has_what_is_remembered_per_tenant() -> None:
 
 
 def test_only_so_many_are_remembered_those_of_last_use() -> None:
-    known = Affinity(2)
-    for id in ("one", "two"):
-        known.learn("", About(id), "http://a")
-    known.task("", "one")
-    known.learn("", About("three"), "http://a")
-    assert [known.task("", id) for id in ("one", "two", "three")] == ["http://a", None, "http://a"]
-    known.learn("", About("x" * 1000), "http://a")
-    assert known.task("", "x" * 1000) is None
+    known = Affinity(100)
+    known.learn("", About("asked for"), "http://a")
+    for number in range(1000):
+        known.learn("", About(f"task {number}"), "http://a")
+        assert known.task("", "asked for") == "http://a"
+        assert len(known) <= 101
+    found = [number for number in range(1000) if known.task("", f"task {number}")]
+    assert found[-50:] == list(range(950, 1000)) and found[0] >= 899
+
+
+@pytest.mark.parametrize("id", ["t", "x" * 10_000], ids=["short", "long"])
+def test_what_is_remembered_takes_little_room_however_long_its_id(id: str) -> None:
+    known = Affinity(1_000)
+    tracemalloc.start()
+    try:
+        for number in range(1_000):
+            known.learn("tenant", About(f"{id}{number}"), "http://a")
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 1_000 * 200
 
 
 def test_what_was_known_of_replicas_that_there_still_are_is_taken_over() -> None:

@@ -5,11 +5,13 @@ Rules of this module:
 - A task is where it was created. So is a context: what an agent remembers of it is there.
 - Only so many are remembered, the ones of last use; what is forgotten can be looked for again.
 - Ids are those of a tenant: two tenants may have the same.
+- Remembered are keyed hashes of 64 bits, a quarter of the memory that ids take. Two ids with one hash would at worst
+  have one of them asked for at the wrong replica, which then does not know it.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..model import (
@@ -28,7 +30,6 @@ from ..model import (
 from ..service import AnyOperation
 
 REMEMBERED = 50_000
-_LONGEST = 512  # characters of an id that is remembered
 
 
 class About(NamedTuple):
@@ -77,14 +78,16 @@ def told(reply: object) -> About:
 
 
 class Affinity:
-    """Replicas by the tasks and contexts that they have. A replica is told by its url."""
+    """Replicas by the tasks and contexts that they have. A replica is told by its url. ``most``: how many ids are
+    remembered at the most, of which those used last are at least half."""
 
     def __init__(self, most: int = REMEMBERED) -> None:
-        self._most = most
-        self._found: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+        self._half = max(most // 2, 1)
+        self._lately: dict[int, str] = {}
+        self._before: dict[int, str] = {}
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._lately) + sum(key not in self._lately for key in self._before)
 
     def task(self, tenant: str, id: str) -> str | None:
         """The replica that has a task, None if that is not known."""
@@ -97,27 +100,24 @@ class Affinity:
     def learn(self, tenant: str, what: About, url: str) -> None:
         """A replica has this."""
         if what.task:
-            self._keep(("task", tenant, what.task), url)
+            self._keep(hash(("task", tenant, what.task)), url)
         if what.context:
-            self._keep(("context", tenant, what.context), url)
+            self._keep(hash(("context", tenant, what.context)), url)
 
     def adopt(self, other: Affinity, urls: frozenset[str]) -> None:
         """Know what another one knew of the replicas that there still are."""
-        for key, url in other._found.items():
+        for key, url in chain(other._before.items(), other._lately.items()):
             if url in urls:
                 self._keep(key, url)
 
     def _look(self, kind: str, tenant: str, id: str) -> str | None:
-        key = (kind, tenant, id)
-        url = self._found.get(key)
-        if url is not None:
-            self._found.move_to_end(key)
+        key = hash((kind, tenant, id))
+        url = self._lately.get(key)
+        if url is None and (url := self._before.get(key)) is not None:
+            self._keep(key, url)
         return url
 
-    def _keep(self, key: tuple[str, str, str], url: str) -> None:
-        if len(key[2]) > _LONGEST:
-            return
-        self._found[key] = url
-        self._found.move_to_end(key)
-        if len(self._found) > self._most:
-            self._found.popitem(last=False)
+    def _keep(self, key: int, url: str) -> None:
+        self._lately[key] = url
+        if len(self._lately) > self._half:
+            self._before, self._lately = self._lately, {}

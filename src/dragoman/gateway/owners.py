@@ -19,18 +19,20 @@ from ..store.sql.owners import OwnedId, SqlOwners
 from ..store.sql.texts import written
 
 _FRESH = 3_600.0  # seconds
+#: Ids in memory: some 500 bytes each. With a database behind it, that is for speed; without, it is all there is.
+_CACHED, _ALL = 10_000, 100_000
 
 
 class Owners:
-    """Owners of ids. ``isolated``: names of the agents whose ids are remembered. ``limit``: ids in memory.
-    ``clock``: seconds, never going back."""
+    """Owners of ids. ``isolated``: names of the agents whose ids are remembered. ``limit``: ids in memory,
+    by default 10,000 before a database and 100,000 without. ``clock``: seconds, never going back."""
 
     def __init__(
-        self, kept: SqlOwners | None = None, *, limit: int = 100_000, clock: Callable[[], float] = time.monotonic
+        self, kept: SqlOwners | None = None, *, limit: int = 0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.isolated: set[str] = set()
         self._kept = kept
-        self._limit = limit
+        self._limit = limit or (_ALL if kept is None else _CACHED)
         self._clock = clock
         self._fresh = min(_FRESH, kept.retention / 4) if kept is not None else float("inf")
         self._known: OrderedDict[OwnedId, tuple[str, float]] = OrderedDict()

@@ -22,7 +22,7 @@ from .serving import Counts, Pace, Serving
 #: Where agents post to, below the address at which they reach the gateway.
 CALLBACKS = "/.dragoman/callbacks/"
 _ANYWHERE = ("0.0.0.0", "::", "")  # to listen on, not to be called
-_KNOWN = 10_000  # watches that are remembered
+_KNOWN = 1_000  # watches that are remembered, so that a burst of notifications is one look into the database
 #: Told of a task that a notification was about, and of its watch.
 Told = Callable[[Watch, Task], None]
 #: Removes a callback at its agent, for a task by the agent's own id.
