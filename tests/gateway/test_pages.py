@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from base64 import urlsafe_b64encode
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -86,6 +89,59 @@ def test_a_size_or_token_that_cannot_be_is_named(wrong: dict[str, object]) -> No
     with pytest.raises(InvalidParamsError) as raised:
         pages.begin(replace(ListTasksRequest(), **wrong), ("a",))
     assert len(raised.value.violations) == 1
+
+
+def token(*parts: object) -> str:
+    return urlsafe_b64encode(msgspec.json.encode(parts)).decode()
+
+
+def test_a_token_is_read_back() -> None:
+    rests = {"a": pages.Rest("x", 3)}
+    of = pages.begin(ListTasksRequest(), ("a",)).filters
+    assert pages.begin(ListTasksRequest(page_token=token(50, 7, rests, of)), ("a", "b")).rests == rests
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (-1, 0, {"a": ["", 0]}),
+        (0, 0, {"a": ["", 0]}),
+        (101, 0, {"a": ["", 0]}),
+        (10**30, 0, {"a": ["", 0]}),
+        (50, -1, {"a": ["", 0]}),
+        (50, 2**31, {"a": ["", 0]}),
+        (50, 0, {"a": ["", -1]}),
+        (50, 0, {"a": ["", 2**31]}),
+        (50, 0, {"a": [None, 0]}),
+        (50, 0, {}),
+        (50, 0, {"another": ["", 0]}),
+        (50.5, 0, {"a": ["", 0]}),
+        ("50", 0, {"a": ["", 0]}),
+    ],
+    ids=str,
+)
+def test_a_token_that_somebody_made_up_is_refused(parts: tuple[object, ...]) -> None:
+    of = pages.begin(ListTasksRequest(), ("a",)).filters
+    with pytest.raises(InvalidParamsError) as raised:
+        pages.begin(ListTasksRequest(page_token=token(*parts, of)), ("a",))
+    assert [field for field, _ in raised.value.violations] == ["pageToken"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"context_id": "c"}, {"status": TaskState.WORKING}, {"status_timestamp_after": "2026-01-01T00:00:00Z"}]
+)
+def test_a_token_is_good_for_its_filters_only(other: dict[str, Any]) -> None:
+    listers = {"a": Lister([1, 2]), "b": Lister([3, 4])}
+    first = read(listers, ListTasksRequest(page_size=1))
+    with pytest.raises(InvalidParamsError):
+        pages.begin(replace(ListTasksRequest(page_token=first.next_page_token), **other), tuple(listers))
+
+
+def test_more_tasks_than_can_be_counted_are_told_as_so_many() -> None:
+    page = ListTasksResponse(tasks=(task(1),), next_page_token="", page_size=1, total_size=2**31 - 1)
+    request = ListTasksRequest(page_size=1)
+    told = pages.merged(request, pages.begin(request, ("a", "b")), {"a": page, "b": page})
+    assert told.total_size == 2**31 - 1
 
 
 def test_a_token_tells_nothing_of_where_the_replicas_are() -> None:

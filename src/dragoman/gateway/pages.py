@@ -5,17 +5,19 @@ Rules of this module (pure):
 - Each replica gives its tasks newest first, so the heads of their pages are compared and the newest is taken.
 - The token of the merged list holds, for each replica that is not through, the token of its page and how much of that
   was shown; a page that was shown in part is asked for again, in the size that it had.
+- A token comes from a caller: it is good for the filters that it was made with, and within bounds.
 - The total is that of all replicas, those that are through included.
 """
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Mapping
+from typing import Annotated
 from zlib import crc32
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import InvalidParamsError
@@ -23,21 +25,26 @@ from ..model import ListTasksRequest, ListTasksResponse, Task
 
 DEFAULT_SIZE = 50
 MAX_SIZE = 100
+_MOST = 2**31 - 1  # tasks that a reply can count
+
+Counted = Annotated[int, Meta(ge=0, le=_MOST)]
 
 
 class Rest(Struct, array_like=True, frozen=True):
     """What of one replica is still to be shown: from its page ``token`` on, less ``shown`` tasks."""
 
     token: str = ""
-    shown: int = 0
+    shown: Counted = 0
 
 
-class Reading(Struct, array_like=True, frozen=True):
-    """How far a merged list was read. ``size`` of the replicas' pages; ``through``: tasks of replicas that are."""
+class Reading(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """How far a merged list was read. ``size`` of the replicas' pages; ``through``: tasks of replicas that are;
+    ``filters``: a sum of those that the list is of."""
 
-    size: int
-    through: int
-    rests: dict[str, Rest]
+    size: Annotated[int, Meta(ge=1, le=MAX_SIZE)]
+    through: Counted
+    rests: Annotated[dict[str, Rest], Meta(min_length=1)]
+    filters: int
 
 
 def key_of(url: str) -> str:
@@ -51,13 +58,26 @@ def begin(request: ListTasksRequest, keys: tuple[str, ...]) -> Reading:
     if not 1 <= size <= MAX_SIZE:
         raise InvalidParamsError(violations=(("pageSize", f"must be from 1 to {MAX_SIZE}"),))
     if not request.page_token:
-        return Reading(size, 0, {key: Rest() for key in keys})
-    try:
-        reading = msgspec.json.decode(urlsafe_b64decode(request.page_token.encode("ascii")), type=Reading)
-    except (ValueError, RecursionError):
+        return Reading(size, 0, {key: Rest() for key in keys}, _filters(request))
+    reading = _read(request.page_token)
+    rests = {key: rest for key, rest in reading.rests.items() if key in keys} if reading is not None else {}
+    if reading is None or not rests or reading.filters != _filters(request):
         told = "is not a token of this list: pass back nextPageToken with the same filters"
-        raise InvalidParamsError(violations=(("pageToken", told),)) from None
-    return replace(reading, rests={key: rest for key, rest in reading.rests.items() if key in keys})
+        raise InvalidParamsError(violations=(("pageToken", told),))
+    return replace(reading, rests=rests)
+
+
+def _read(token: str) -> Reading | None:
+    try:
+        return msgspec.json.decode(b64decode(token.encode("ascii"), b"-_", validate=True), type=Reading)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _filters(request: ListTasksRequest) -> int:
+    """What two requests for pages of one list have in common."""
+    filters = (request.tenant, request.context_id, request.status.value, request.status_timestamp_after)
+    return crc32(msgspec.json.encode(filters))
 
 
 def asking(request: ListTasksRequest, reading: Reading, key: str) -> ListTasksRequest:
@@ -97,6 +117,7 @@ def _reply(
             rests[key] = Rest(page.next_page_token)
         else:
             through += page.total_size
-    token = urlsafe_b64encode(msgspec.json.encode(Reading(reading.size, through, rests))).decode() if rests else ""
-    total = reading.through + sum(page.total_size for page in pages.values())
+    rest = replace(reading, through=min(through, _MOST), rests=rests)
+    token = urlsafe_b64encode(msgspec.json.encode(rest)).decode() if rests else ""
+    total = min(reading.through + sum(page.total_size for page in pages.values()), _MOST)
     return ListTasksResponse(tasks=shown, next_page_token=token, page_size=size, total_size=total)
