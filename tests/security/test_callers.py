@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import UnauthenticatedError
+from dragoman.errors import InvalidRequestError, UnauthenticatedError
 from dragoman.protocol.messages import Headers
 from dragoman.security.callers import Verifier, bearer_token
 from dragoman.security.certificates import CertificateRule, Certificates
@@ -115,6 +115,29 @@ async def test_a_wrong_credential_makes_nobody_anonymous(
             fields(**{key: made.get(value, value) for key, value in shown.items()}), scope
         )
     assert raised.value.challenge.startswith('Bearer realm="dragoman", error="invalid_token", error_description="')
+
+
+@pytest.mark.parametrize("scope", [SCOPE, CERTIFIED], ids=["no certificate", "certificate"])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("authorization", "Bearer ci-secret", "Bearer of-the-agent"),
+        ("authorization", "Bearer ci-secret", "Bearer ci-secret"),
+        ("authorization", "Basic eDp5", "Bearer nonsense"),
+        ("x-api-key", "ci-secret", "ops-secret"),
+        ("x-api-key", "nonsense", ""),
+    ],
+    ids=str,
+)
+async def test_credentials_that_come_twice_are_refused_whatever_they_are(
+    pair: tuple[str, str, str], scope: dict[str, Any]
+) -> None:
+    name, *values = pair
+    verifier = everything(anonymous=True)
+    shown = Headers([(name.encode(), value.encode()) for value in values])
+    assert verifier.known(shown, scope) is None
+    with pytest.raises(InvalidRequestError, match=f"(?i){name} came more than once"):
+        await verifier.verify(shown, scope)
 
 
 async def test_who_shows_nothing_is_told_what_to_show() -> None:

@@ -113,6 +113,16 @@ async def test_a_stranger_is_refused_in_the_shape_of_its_face(face: Face, shown:
     assert challenge == wanted
 
 
+@pytest.mark.parametrize("op", [SEND_MESSAGE, SEND_STREAMING_MESSAGE], ids=lambda op: op.name)
+@pytest.mark.parametrize("field", ["authorization", "x-api-key"])
+@pytest.mark.parametrize("face", EACH_FACE, ids=str)
+async def test_credentials_that_come_twice_are_no_request_of_any_face(face: Face, field: str, op: AnyOperation) -> None:
+    request = wire(face, op, sending("hello"), headers={"authorization": "Bearer ci-secret"})
+    asked = scope(request.method, request.path, request.headers)
+    asked["headers"] += [(field.encode(), b"Bearer ci-secret")] * 2
+    check_failure(face, await Exchange(verifying().app, asked, [request.body]).run(), "request")
+
+
 @pytest.mark.parametrize("shown", GOOD, ids=lambda one: one.name)
 @pytest.mark.parametrize("face", EACH_FACE, ids=str)
 async def test_a_known_caller_is_served(face: Face, shown: Shown) -> None:

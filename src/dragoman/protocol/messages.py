@@ -43,6 +43,10 @@ class Headers:
             index = self._index = self._build()
         return index
 
+    def repeats(self, name: bytes) -> bool:
+        """Whether the field called ``name`` came more than once."""
+        return len(self.fields()) != len(self.raw) and sum(name == one for one, _ in self.raw) > 1
+
     def text(self, name: str, default: str = "") -> str:
         """As :meth:`get`, as text (latin-1, RFC 9110 §5.5)."""
         value = self.get(name.encode("latin-1"), b"\0")

@@ -6,6 +6,7 @@ Rules of this module:
   shows none of them is anonymous, if that is allowed.
 - A credential that is shown and is wrong is refused, it never makes its owner anonymous. The exception is a bearer
   token that is not for us beside a key or certificate that is: that one is for the agent.
+- Fields with credentials come once. Of several, one could be for us and the other not, and who is to say which.
 - A name tells one caller from every other. An operator's names have no ``#``; what a token or a certificate says of
   itself stands behind one: ``https://id.example#alice``, ``certificate#spiffe://corp/billing``. So nobody takes the
   name of a static key by calling itself so, nor do two issuers share a subject.
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from ..errors import UnauthenticatedError
+from ..errors import InvalidRequestError, UnauthenticatedError
 from ..protocol.messages import Headers
 from ..service import ANONYMOUS, Caller
 from .keys import Keys
@@ -51,7 +52,8 @@ class Callers(Protocol):
         ...
 
     async def verify(self, headers: Headers, scope: Mapping[str, Any]) -> Caller:
-        """The caller. Raises ``UnauthenticatedError`` with its challenge, ``UnavailableError`` if nobody can tell."""
+        """The caller. Raises ``UnauthenticatedError`` with its challenge, ``InvalidRequestError`` for what cannot be
+        understood, ``UnavailableError`` if nobody can tell."""
         ...
 
 
@@ -95,6 +97,8 @@ class Verifier:
 
     def known(self, headers: Headers, scope: Mapping[str, Any]) -> Caller | None:
         """As :meth:`Callers.known`."""
+        if self._repeated(headers):
+            return None
         fields = headers.fields()
         keys = self._keys
         if keys is not None and self._header in fields:
@@ -105,10 +109,12 @@ class Verifier:
         return self._unspoken(scope)
 
     async def verify(self, headers: Headers, scope: Mapping[str, Any]) -> Caller:
-        """As :meth:`Callers.verify`."""
+        """As :meth:`Callers.verify`. Raises ``InvalidRequestError`` for credentials that came twice (RFC 6750 §3.1)."""
         caller = self.known(headers, scope)
         if caller is not None:
             return caller
+        if repeated := self._repeated(headers):
+            raise InvalidRequestError(f"The field {repeated} came more than once")
         fields = headers.fields()
         if self._keys is not None and self._header in fields:
             raise self.refusal(f"The key in {self._header_name} is not valid")
@@ -124,6 +130,12 @@ class Verifier:
         if wrong:
             challenge += f', error="invalid_token", error_description="{wrong}"'
         return UnauthenticatedError(wrong or self._wanted(), challenge=challenge)
+
+    def _repeated(self, headers: Headers) -> str:
+        """The name of a field with credentials that came more than once, else empty."""
+        if headers.repeats(_AUTHORIZATION):
+            return "Authorization"
+        return self._header_name if self._header and headers.repeats(self._header) else ""
 
     def _wanted(self) -> str:
         ways = ["a bearer token"] if self._bearers else []
