@@ -236,6 +236,7 @@ class Http1Protocol(asyncio.Protocol):
             if request.task is not None and not request.finished:
                 request.task.cancel()
         self._waiting.clear()
+        del self._parser  # which holds us: without it, nobody has to look for circles
 
     def data_received(self, data: bytes) -> None:
         if self.gone or self.closing or self._refusal:
