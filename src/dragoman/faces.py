@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from .dialects import v03, v03_proto, v1
 from .dialects.base import Dialect
+from .dialects.files import Files, configured
 from .errors import ConfigError, VersionNotSupportedError
 from .model import AgentCard, AgentInterface
 from .protocol.codec import Codec
@@ -68,20 +69,23 @@ FACES: dict[Face, FaceRow] = {
     Face("GRPC", "0.3"): FaceRow(Grpc("0.3"), v03_proto.PROTOBUF),
     Face("HTTP+JSON", "0.3"): FaceRow(Rest("0.3"), v03_proto.JSON),
 }
-_BASE64_FACES: dict[Face, FaceRow] = {
-    **FACES,
-    Face("GRPC", "0.3"): FaceRow(Grpc("0.3"), v03_proto.BASE64_PROTOBUF),
-    Face("HTTP+JSON", "0.3"): FaceRow(Rest("0.3"), v03_proto.BASE64_JSON),
+#: The faces over which files have two forms (``dialects.files``), and their dialects.
+TWO_FORMS: dict[Face, v03_proto.ProtobufDialect | v03_proto.ProtoJsonDialect] = {
+    Face("GRPC", "0.3"): v03_proto.PROTOBUF,
+    Face("HTTP+JSON", "0.3"): v03_proto.JSON,
 }
 
 
-def rows(*, base64_files: bool = False) -> Mapping[Face, FaceRow]:
-    """The faces as a peer writes them.
+def rows(*, base64_files: bool | None = False, files: Files | None = None) -> Mapping[Face, FaceRow]:
+    """The faces as one peer writes them.
 
     ``base64_files``: over 0.3 gRPC and HTTP+JSON, the peer keeps base64 text where the bytes of a file belong, as
-    the official SDKs for Python, Java and Go do; the text of the specification has bytes there.
+    the official SDKs for Python, Java and Go do; the text of the specification has bytes there. None: learn it.
+    ``files``: what is known of that, instead.
     """
-    return _BASE64_FACES if base64_files else FACES
+    kept = files or configured(base64_files)
+    own = {face: FaceRow(FACES[face].codec, dialect.keeping(kept)) for face, dialect in TWO_FORMS.items()}
+    return FACES if files is None and base64_files is False else {**FACES, **own}
 
 
 #: Spellings of a binding seen in cards, upper case -> its name.

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 import msgspec
 
 from .dialects.base import Dialect
+from .dialects.files import Files
 from .model import Operation, Req, Res, Streaming, StreamResponse, Unary
 from .protocol.messages import NO_HEADERS, Headers
 from .protocol.operations import Binding, Version
@@ -55,7 +56,8 @@ class Context(msgspec.Struct, kw_only=True, eq=False):
 
     Inwards: ``version`` and ``binding`` that the caller speaks, ``tenant``, ``headers`` as they came, ``extensions``
     (URIs that the caller activates), ``caller``, ``deadline`` (seconds on the event loop's clock, None = none),
-    ``base_url`` (where the caller reached us; set where a card is asked for), ``lease`` (None if nothing is counted).
+    ``base_url`` (where the caller reached us; set where a card is asked for), ``lease`` (None if nothing is counted),
+    ``files`` (how its caller keeps files, where that is a question).
     Outwards: ``activated`` (URIs that were), ``retry_after`` (seconds).
     """
 
@@ -68,6 +70,7 @@ class Context(msgspec.Struct, kw_only=True, eq=False):
     deadline: float | None = None
     base_url: str = ""
     lease: Lease | None = None
+    files: Files | None = None
     activated: tuple[str, ...] = ()
     retry_after: float | None = None
 

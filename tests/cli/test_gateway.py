@@ -92,6 +92,8 @@ def test_check_prints_the_plan(config: Path, capsys: Capture) -> None:
     assert "1.0/JSONRPC" in one["others"]
     assert [one["url"] for one in one["interfaces"] if one["protocolBinding"] == "GRPC"] == ["one.test:80"] * 2
     assert gone["error"] and "face" not in gone
+    assert (one["agent_files"].split(":")[0], one["caller_files"]) == ("not known", "each caller's show it")
+    assert (one["push"], one["listed"], "isolated" in one, "emulated" in one) == ("relay", True, False, False)
 
 
 def test_check_prints_a_table_for_people(config: Path, capsys: Capture) -> None:

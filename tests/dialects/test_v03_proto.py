@@ -9,6 +9,7 @@ import pytest
 from dragoman import model
 from dragoman.dialects import v03, v03_proto, v1
 from dragoman.dialects.base import Dialect, Notes
+from dragoman.dialects.files import BASE64_TEXT
 from dragoman.errors import InternalError, InvalidParamsError
 from dragoman.model import Operation, Part, Role, TaskState
 
@@ -35,8 +36,8 @@ def test_a_strict_peer_gets_no_key_beyond_its_proto(part: Part, kept: Part) -> N
 @pytest.mark.parametrize(
     "dialect",
     [
-        v03_proto.ProtoJsonDialect(bytes_as_base64_text=True),
-        v03_proto.ProtobufDialect(bytes_as_base64_text=True),
+        v03_proto.ProtoJsonDialect(files=BASE64_TEXT),
+        v03_proto.ProtobufDialect(files=BASE64_TEXT),
     ],
 )
 def test_file_bytes_may_be_base64_text(dialect: Dialect, raw: bytes) -> None:
@@ -46,7 +47,7 @@ def test_file_bytes_may_be_base64_text(dialect: Dialect, raw: bytes) -> None:
 
 
 def test_base64_text_in_a_bytes_field_is_base64_twice_in_json() -> None:
-    dialect = v03_proto.ProtoJsonDialect(bytes_as_base64_text=True)
+    dialect = v03_proto.ProtoJsonDialect(files=BASE64_TEXT)
     message = model.Message(message_id="m", role=Role.USER, parts=(Part(raw=b"abc"),))
     body = dialect.dump_request(model.SEND_MESSAGE, model.SendMessageRequest(message=message))
     assert b'"fileWithBytes":"WVdKag=="' in body
@@ -60,7 +61,7 @@ def test_bytes_that_are_no_base64_text_stay_as_they_are() -> None:
             message=model.Message(message_id="m", role=Role.AGENT, parts=(Part(raw=b"\x00\x01"),))
         ),
     )
-    doubled = v03_proto.ProtoJsonDialect(bytes_as_base64_text=True)
+    doubled = v03_proto.ProtoJsonDialect(files=BASE64_TEXT)
     reply = doubled.load_reply(model.SEND_MESSAGE, plain)
     assert reply.message.parts[0].raw == b"\x00\x01"
 

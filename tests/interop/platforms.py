@@ -80,7 +80,7 @@ def _upstreams(agents: Mapping[Group, Behind]) -> Iterable[dict[str, Any]]:
             about["face"] = str(group.upstream)
         host = f"127.0.1.{next(numbers)}"
         yield {"name": _name(group, True), **about, "base64_files": True, "authority": host}
-        yield {"name": _name(group, False), **about, "port": next(ports)}
+        yield {"name": _name(group, False), **about, "base64_files": False, "port": next(ports)}
 
 
 def _name(group: Group, base64_files: bool) -> str:

@@ -42,7 +42,7 @@ def gateway(
     calling: Calling = Calling(),  # noqa: B008 - immutable
     forward: tuple[str, ...] = (),
     strict: bool = False,
-    upstream_base64_files: bool = False,
+    upstream_base64_files: bool | None = None,
     store: str = "",
     allow_private_webhooks: bool = False,
     allow_webhook: tuple[str, ...] = (),
@@ -66,7 +66,7 @@ def gateway(
     strict
         Take a request that names no version as 0.3 even if its method or route is one of 1.0.
     upstream_base64_files
-        The agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON.
+        The agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON; else it is learnt.
     store
         Where webhooks and seen tasks are kept: sqlite:PATH, postgresql://USER@HOST/NAME or memory; else a file in the
         state directory.
@@ -96,7 +96,16 @@ def gateway(
         return
     if url:
         raise ConfigError("Give the agents in the file or on the command line, not both")
-    unsaid(serving, calling, upstream, forward, strict, upstream_base64_files, allow_private_webhooks, allow_webhook)
+    unsaid(
+        serving,
+        calling,
+        upstream,
+        forward,
+        strict,
+        upstream_base64_files is not None,
+        allow_private_webhooks,
+        allow_webhook,
+    )
 
     def loaded() -> tuple[Loaded, Serving]:
         found, files = load_all(config)

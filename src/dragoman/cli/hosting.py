@@ -20,6 +20,7 @@ from ..faces import Face, rows
 from ..model import AgentCard
 from ..server.app import A2AApp
 from ..server.asgi import App, Receive, Scope, Send
+from ..server.forms import CallerForms
 from ..server.host import Server, TlsFiles, serve
 from ..service import A2AService
 from .options import chosen_faces
@@ -56,7 +57,7 @@ class Serving:
         Address or network of a proxy whose Forwarded and X-Forwarded-* headers count.
     base64_files
         Callers keep base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, as the SDKs for Python, Java
-        and Go do.
+        and Go do; --no-base64-files: bytes. By default it is learnt, see docs/gateway.md.
     health
         Answer gRPC health checks (grpc.health.v1).
     reflection
@@ -79,7 +80,7 @@ class Serving:
     bindings: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = ()
     public_url: str = ""
     trusted_proxy: tuple[str, ...] = ()
-    base64_files: bool = False
+    base64_files: bool | None = None
     health: bool = False
     reflection: bool = False
     tls_cert: Path | None = None
@@ -135,7 +136,8 @@ def make_app(service: A2AService, card: AgentCard, serving: Serving, *, lenient:
         public_url=serving.public_url,
         trusted_proxies=serving.trusted_proxy,
         lenient=lenient,
-        rows=rows(base64_files=serving.base64_files),
+        rows=rows(base64_files=serving.base64_files or False),
+        files=CallerForms() if serving.base64_files is None else None,
         health=serving.health,
         reflection=serving.reflection,
     )

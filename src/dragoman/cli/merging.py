@@ -58,7 +58,7 @@ def server_of(serving: Serving, written: Server | None = None) -> Server:
 
 def unsaid(serving: Serving, calling: Calling, *others: object) -> None:
     """Raise ``ConfigError`` if the command line says something that with a file is said per agent."""
-    if calling != Calling() or serving.versions or serving.bindings or serving.base64_files or any(others):
+    if calling != Calling() or serving.versions or serving.bindings or serving.base64_files is not None or any(others):
         raise ConfigError(
             "With --config, what is about an agent (faces, headers, credentials, files, strict) is said in the file"
         )

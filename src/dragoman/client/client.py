@@ -71,7 +71,7 @@ class Client:
 
     ``card``: what the agent says of itself, None if nobody knows; replaced by the extended card once that was
     fetched. ``check_card``: refuse calls whose capability ``card`` does not declare, without asking the agent.
-    ``hybrid``: how the agent departs from the specification, if that is known.
+    ``hybrid``: how the agent departs from the specification, if that is known, and ``hybrid_known_by``: from what.
     """
 
     def __init__(
@@ -81,8 +81,10 @@ class Client:
         *,
         check_card: bool = True,
         hybrid: Hybrid | None = None,
+        hybrid_known_by: str = "",
     ) -> None:
         self.service = service
+        self.hybrid_known_by = hybrid_known_by
         self._hybrid = hybrid
         self._card = card
         self._check = check_card and card is not None

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..dialects.files import Files
 from ..errors import ConfigError
 from ..faces import ALL_FACES, Candidate, Face, FaceRow, interfaces, read_binding, rows
 from ..model import AgentCard, AgentInterface
@@ -89,7 +90,8 @@ def connect(
     rebase: bool = True,
     check_card: bool = True,
     lenient: bool = True,
-    base64_files: bool = False,
+    base64_files: bool | None = None,
+    files: Files | None = None,
     resume: Resume = Resume(),  # noqa: B008 - immutable
     refuse_losses: Iterable[str] = (),
     hybrid: str = "",
@@ -104,7 +106,8 @@ def connect(
     ``extensions``: URIs to activate. ``tenant``: instead of the interface's. ``rebase``: call the given origin where
     the card's url cannot be right. ``check_card``: refuse calls whose capability the card does not declare.
     ``lenient``: read what breaks the specification but can be understood; else ``PeerError``. ``base64_files``: the
-    agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, see :func:`dragoman.faces.rows`.
+    agent keeps base64 text in the bytes of a file over 0.3 gRPC and HTTP+JSON, see :func:`dragoman.faces.rows`; None
+    learns it from the agent's files, into ``files`` if that is given.
     ``resume``: how broken streams are taken up again. ``refuse_losses``: names of rows of ``dialects.losses``; what
     would meet one raises ``UnsupportedOperationError`` and is not sent. ``hybrid``: which one it is of
     ``client.hybrids``, else told from its card. ``on_note``: is told, in words, what was forgiven and decided.
@@ -131,7 +134,7 @@ def connect(
         rebase=rebase,
         check_card=check_card,
         hybrid=hybrid,
-        rows=rows(base64_files=base64_files),
+        rows=rows(base64_files=base64_files, files=files),
         behaviour=Behaviour(
             reply=timeouts.reply,
             lenient=lenient,
@@ -180,7 +183,13 @@ class Connecting:
         if builder.hybrid is not None:
             builder.say(f"It speaks {builder.hybrid.name} ({builder.hybrid.text}): {builder.known_by}")
         service = Interfaces(_candidates(found.card, builder.placed(), settings), builder.remote, builder.say)
-        return Client(service, found.card, check_card=settings.check_card, hybrid=builder.hybrid)
+        return Client(
+            service,
+            found.card,
+            check_card=settings.check_card,
+            hybrid=builder.hybrid,
+            hybrid_known_by=builder.known_by,
+        )
 
 
 def _quiet(note: str) -> None:

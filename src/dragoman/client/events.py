@@ -72,6 +72,7 @@ class RemoteStream(EventStream):
         self._done = False
         self._attempts = 0
         self._bare = remote.cuts_history(request)
+        self._dialect = remote.speaking(ctx)
 
     async def open(self) -> None:
         """Open the stream and wait for its first events. Raises what the peer answers in their place."""
@@ -139,8 +140,8 @@ class RemoteStream(EventStream):
             return ()
         events: list[StreamResponse] = []
         for raw in await self._source.batch():
-            event = self._remote.load(self._op, raw, self._notes)
-            if self._notes.forgiven:
+            event: StreamResponse = self._dialect.load_reply(self._op, raw, self._notes)
+            if self._notes.forgiven or self._notes.lost:
                 self._remote.read(self._op, self._notes)
             self._follow(event)
             events.append(event)

@@ -21,10 +21,11 @@ from typing import Any
 import msgspec
 
 from ..dialects.base import Dialect, Notes
+from ..dialects.v03_proto import ProtoShape
 from ..errors import ConfigError, MethodNotFoundError, PeerError, UnsupportedOperationError
 from ..faces import Face
 from ..ledger import Ledger
-from ..model import Operation, Req, Res, Streaming, Unary
+from ..model import Req, Res, Streaming, Unary
 from ..protocol.messages import Header
 from ..protocol.operations import EXTENSIONS_HEADER, VERSIONS, WIRE, Version
 from ..service import AnyOperation, ByteStream, Context, EventStream
@@ -72,6 +73,7 @@ class Remote:
         self.face = face
         self.behaviour = behaviour
         self.dialect = dialect
+        self._files = dialect if isinstance(dialect, ProtoShape) else None
         self._transport = transport
         self.tenant = tenant if face.version == "1.0" else ""
         self._extensions = extensions
@@ -85,17 +87,18 @@ class Remote:
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
         """See ``A2AService.call``. Raises ``UnsupportedOperationError`` without a call if the version has no such
         operation."""
-        body = self._body(op, request)
+        dialect = self.speaking(ctx)
+        body = self._body(op, request, dialect)
         try:
             raw = await self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
         except MethodNotFoundError as error:
             self._doubt(op, error)
             raise
         if not self._reading:
-            reply: Res = self.dialect.load_reply(op, raw)
+            reply: Res = dialect.load_reply(op, raw)
         else:
             notes = Notes()
-            reply = self.dialect.load_reply(op, raw, notes)
+            reply = dialect.load_reply(op, raw, notes)
             self.read(op, notes)
         return without_history(reply) if self.cuts_history(request) else reply
 
@@ -119,12 +122,13 @@ class Remote:
 
     async def open(self, op: Streaming[Req], request: Req, ctx: Context) -> ByteStream:
         """Open the stream that a request asks for, its messages still undecoded."""
-        return await self.exchange_stream(op, self._body(op, request), ctx)
+        return await self.exchange_stream(op, self._body(op, request, self.speaking(ctx)), ctx)
 
-    def load(self, op: Operation[Req, Res], raw: bytes, notes: Notes) -> Res:
-        """Read one message of a stream."""
-        reply: Res = self.dialect.load_reply(op, raw, notes)
-        return reply
+    def speaking(self, ctx: Context) -> Dialect:
+        """The dialect of one call and its replies."""
+        if ctx.files is None or self._files is None:
+            return self.dialect
+        return self._files.beside(ctx.files)
 
     def read(self, op: AnyOperation, notes: Notes) -> None:
         """Count what was lost and say what was forgiven. Raises ``PeerError`` for that if this client is strict."""
@@ -153,7 +157,7 @@ class Remote:
         if self.behaviour.note is not None:
             self.behaviour.note(hint)
 
-    def _body(self, op: AnyOperation, request: Any) -> bytes:
+    def _body(self, op: AnyOperation, request: Any, dialect: Dialect) -> bytes:
         if op.name not in self._wire:
             raise UnsupportedOperationError(
                 f"{op.name} does not exist in {self.face.version}, which this interface speaks"
@@ -161,9 +165,9 @@ class Remote:
         if self.tenant and request.tenant != self.tenant:
             request = msgspec.structs.replace(request, tenant=self.tenant)
         if not self._translates:
-            return self.dialect.dump_request(op, request)
+            return dialect.dump_request(op, request)
         notes = Notes()
-        body = self.dialect.dump_request(op, request, notes)
+        body = dialect.dump_request(op, request, notes)
         self.losses.enter(op.name, notes.lost)
         return body
 

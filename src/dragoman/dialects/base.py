@@ -49,6 +49,10 @@ class Dialect(Protocol):
         """Write a message to a caller."""
         ...
 
+    def reads_as(self, other: Dialect) -> bool:
+        """Whether messages written in the other dialect are messages of this one, for sure."""
+        ...
+
     def answering(self, body: bytes) -> Dialect:
         """The dialect to answer a request in, when its body shows that the caller writes a variant."""
         ...

@@ -10,7 +10,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import Any, TypeAlias
 
 from msgspec import UNSET
@@ -32,6 +31,7 @@ from ..model import (
 )
 from .base import Notes
 from .enums import ROLE_TO_KIND, ROLE_TO_PROTO, STATE_TO_KIND, STATE_TO_PROTO
+from .files import BYTES, Files, given
 from .losses import FILENAME, MEDIA_TYPE, REFERENCES, WRAPPED
 
 #: States after which nothing more comes on a 0.3 stream: it is closed when a task waits for input, but stays open
@@ -45,18 +45,16 @@ class Writing:
     """How one message is written.
 
     ``kind``: objects with ``kind``, else the proto shape. ``extras``: keys that not every 0.3 proto has (metadata of
-    parts, names of files). ``text_bytes``: the peer expects base64 text in the bytes of a file.
+    parts, names of files). ``files``: how the peer keeps the bytes of files in the proto shape.
     """
 
-    __slots__ = ("extras", "kind", "lost", "part", "parts", "roles", "states", "text_bytes")
+    __slots__ = ("extras", "files", "kind", "lost", "part", "parts", "roles", "states")
 
-    def __init__(
-        self, notes: Notes | None, *, kind: bool = False, extras: bool = True, text_bytes: bool = False
-    ) -> None:
+    def __init__(self, notes: Notes | None, *, kind: bool = False, extras: bool = True, files: Files = BYTES) -> None:
         self.lost = notes.lost if notes is not None else []
         self.kind = kind
         self.extras = extras
-        self.text_bytes = text_bytes
+        self.files = files
         self.part = _kind_part if kind else _proto_part
         self.parts = "parts" if kind else "content"
         self.roles = ROLE_TO_KIND if kind else ROLE_TO_PROTO
@@ -109,7 +107,7 @@ def _file(p: Part, uri: str, raw: str, w: Writing) -> Tree:
     if p.url is not UNSET:
         out: Tree = {uri: p.url}
     elif p.raw is not UNSET:
-        out = {raw: b64encode(p.raw) if w.text_bytes else p.raw}
+        out = {raw: given(p.raw, w.files, lambda: w.lose("file-form"))}
     else:
         raise InternalError("a part needs one of text, raw, url and data")
     if p.media_type:

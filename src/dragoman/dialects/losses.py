@@ -5,7 +5,8 @@ Rules of this module:
 - One row per thing that has no home on the other side. The dialects put a row's name into ``Notes.lost`` whenever
   they meet it, whatever becomes of it.
 - ``carried``: travels under a reserved key and comes back whole. ``dropped``: does not arrive. ``refused``: the call
-  fails, because going on would change its meaning. ``equivalent``: said in other words, or by saying nothing.
+  fails, because going on would change its meaning. ``assumed``: could mean two things, and is taken for one of them.
+  ``equivalent``: said in other words, or by saying nothing.
 - An operator may have any loss of a message refused. What a card cannot say is not one: nothing is called by it.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Direction = Literal["to 0.3", "to 1.0", "both"]
-Outcome = Literal["carried", "dropped", "refused", "equivalent"]
+Outcome = Literal["carried", "dropped", "refused", "assumed", "equivalent"]
 
 #: Reserved metadata keys: a part's file name and media type, the tasks that a message refers to.
 FILENAME = "a2a.compat/filename"
@@ -48,6 +49,13 @@ _ROWS = (
     Loss("reference-task-ids", "to 0.3", "carried", f"referenceTaskIds in the proto shape: metadata key {REFERENCES}"),
     Loss("part-metadata", "to 0.3", "dropped", "metadata of a part, toward a peer that takes no key beyond its proto"),
     Loss("file-name", "to 0.3", "dropped", "name of a file, toward a peer that takes no key beyond its proto"),
+    Loss(
+        "file-form",
+        "both",
+        "assumed",
+        "a file over 0.3 gRPC or HTTP+JSON, bytes or base64 text of them, with a peer of which that is not known: "
+        "bytes, or what the other side does; base64_files and upstream_base64_files settle it",
+    ),
     Loss("history-length-zero", "to 0.3", "equivalent", "0 means no limit in 0.3: left out, the history is cut here"),
     Loss("empty-configuration", "to 0.3", "equivalent", "a send configuration that says nothing comes back absent"),
     Loss("stream-return-immediately", "to 0.3", "equivalent", "returnImmediately of a stream, which it is not for"),
@@ -77,7 +85,7 @@ _OF_CARDS = frozenset(
     ("device-code-flow", "pkce-required", "interface-version", "card-signature", "several-oauth-flows")
 ) | {"state-transition-history"}
 #: What an operator may name to have it refused.
-REFUSABLE = frozenset(row.name for row in _ROWS if row.outcome in ("carried", "dropped")) - _OF_CARDS
+REFUSABLE = frozenset(row.name for row in _ROWS if row.outcome in ("carried", "dropped", "assumed")) - _OF_CARDS
 #: What is refused when every loss is.
 DROPPED = frozenset(name for name in REFUSABLE if LOSSES[name].outcome == "dropped")
 
@@ -89,7 +97,8 @@ def as_markdown() -> str:
 
 Made from `dragoman.dialects.losses` by `make docs`. *carried*: travels under a reserved key and comes back whole.
 *dropped*: does not arrive; logged (the first of a kind as a warning) and counted (`dragoman.ledger`).
-*refused*: the call fails with the error named. *equivalent*: said in other words, nothing is missing.
+*refused*: the call fails with the error named. *assumed*: could mean two things and is taken for one of them; logged
+and counted too. *equivalent*: said in other words, nothing is missing.
 
 A gateway may refuse what would be dropped (`losses = "refuse"`), or losses by name (`refuse_losses`), see
 [gateway.md](gateway.md); those of cards are not among them.

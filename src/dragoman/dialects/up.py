@@ -10,12 +10,12 @@ Rules of this module:
 
 from __future__ import annotations
 
-from base64 import b64decode
 from typing import Any
 
 from ..model import INTERRUPTED, TERMINAL, TaskState, canonical_time
 from .base import Notes
 from .enums import ROLE_UP, STATE_UP
+from .files import Files, taken
 from .losses import FILENAME, MEDIA_TYPE, REFERENCES, WRAPPED
 
 
@@ -23,10 +23,11 @@ class Reading:
     """How one tree is read.
 
     ``proto``: a part without ``kind`` may nest its data as the proto does. ``modern``: the peer claims to speak 1.0.
-    ``blocking``: what a send means that does not say. ``text_bytes``: file bytes hold base64 text.
+    ``blocking``: what a send means that does not say. ``files``: how the peer keeps file bytes
+    in the proto shape, None where there is no question.
     """
 
-    __slots__ = ("blocking", "modern", "notes", "proto", "text_bytes")
+    __slots__ = ("blocking", "files", "modern", "notes", "proto")
 
     def __init__(
         self,
@@ -35,13 +36,13 @@ class Reading:
         proto: bool = False,
         modern: bool = False,
         blocking: bool = True,
-        text_bytes: bool = False,
+        files: Files | None = None,
     ) -> None:
         self.notes = notes
         self.proto = proto
         self.modern = modern
         self.blocking = blocking
-        self.text_bytes = text_bytes
+        self.files = files
 
     def lose(self, name: str) -> None:
         """Note that a row of the loss table was met."""
@@ -72,12 +73,15 @@ def part(p: Any, r: Reading) -> Any:
 
 def _file(p: dict[str, Any], r: Reading) -> None:
     file = p.pop("file")
+    nested = "fileWithBytes" in file  # as the proto calls it; what the kind shape calls bytes is base64 for once
     content = {right: value for name, right in _FILE_NAMES if (value := file.pop(name, None)) is not None}
     if not content.keys() & {"raw", "url"}:
         p["file"] = file | content  # nothing that can be read: the decoder shall complain about it
         return
-    if r.text_bytes and "raw" in content:
-        content["raw"] = _inner_base64(content["raw"])
+    if r.files is not None and nested and "raw" in content:
+        media_type = content.get("mediaType")
+        kind = media_type if type(media_type) is str else ""
+        content["raw"] = taken(content["raw"], kind, r.files, lambda: r.lose("file-form"))
     if file:
         r.forgive(f"unknown keys of a file ignored: {', '.join(map(str, file))}")
     if p.get("data", 0) is None:
@@ -95,16 +99,6 @@ _FILE_NAMES = (
     ("mimeType", "mediaType"),
     ("mediaType", "mediaType"),
 )
-
-
-def _inner_base64(raw: Any) -> Any:
-    """File bytes of a peer that puts base64 text where bytes belong; as they are if they hold something else."""
-    try:
-        text = b64decode(raw, validate=True) if isinstance(raw, str) else raw
-        b64decode(text, validate=True)
-    except ValueError:
-        return raw
-    return text.decode("ascii") if text else raw
 
 
 def _data(p: dict[str, Any], kind: Any, r: Reading) -> None:

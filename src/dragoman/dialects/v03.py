@@ -56,6 +56,10 @@ class KindDialect:
         """Write a message to a caller."""
         return _encode(legacy.reply_tree(op, reply, Writing(notes, kind=True)))
 
+    def reads_as(self, other: Dialect) -> bool:
+        """As ``Dialect.reads_as``."""
+        return self is other
+
     def answering(self, body: bytes) -> Dialect:
         """This dialect."""
         return self

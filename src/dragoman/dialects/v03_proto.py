@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -25,6 +25,7 @@ from ..protocol.wire import WireError, WireFormat
 from . import legacy, v03
 from .base import Dialect, Notes
 from .down import Writing
+from .files import BYTES, Between, Files, alike
 from .reading import FAILURES, Unparsable, call_tree, tree
 from .up import Reading
 
@@ -33,31 +34,44 @@ _KIND = v03.KindDialect(blocking_default=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _ProtoShape:
-    """What both dialects share.
+class ProtoShape:
+    """What both dialects share, whose files have two forms.
 
-    ``bytes_as_base64_text``: the peer keeps base64 text in the bytes of a file, as the SDKs for Python, Java and Go
-    do; off, bytes are bytes, as the specification has it. ``extras``: write what was added to the proto after its
+    ``files``: how the peer keeps the bytes of files. ``extras``: write what was added to the proto after its
     release (metadata of parts, names of files); off for peers that refuse unknown keys.
     """
 
-    bytes_as_base64_text: bool = False
+    files: Files = BYTES
     extras: bool = True
 
     @property
     def version(self) -> Version:
         return "0.3"
 
+    def keeping(self, files: Files) -> Self:
+        """The same for another peer."""
+        return type(self)(files, self.extras)
+
+    def beside(self, other: Files) -> Self:
+        """The same for one message, from or to a peer whose files have two forms as well."""
+        return type(self)(Between(self.files, other), self.extras) if self.files.form is None else self
+
+    def reads_as(self, other: Dialect) -> bool:
+        """Whether messages written in the other dialect are messages of this one, for sure."""
+        if not isinstance(other, ProtoShape) or type(self) is not type(other):
+            return False
+        return self.extras == other.extras and alike(self.files, other.files)
+
     def _reading(self, notes: Notes | None) -> Reading:
         notes = notes if notes is not None else Notes()
-        return Reading(notes, proto=True, blocking=False, text_bytes=self.bytes_as_base64_text)
+        return Reading(notes, proto=True, blocking=False, files=self.files)
 
     def _writing(self, notes: Notes | None) -> Writing:
-        return Writing(notes, extras=self.extras, text_bytes=self.bytes_as_base64_text)
+        return Writing(notes, extras=self.extras, files=self.files)
 
 
 @dataclass(frozen=True, slots=True)
-class ProtoJsonDialect(_ProtoShape):
+class ProtoJsonDialect(ProtoShape):
     """0.3 as proto-JSON."""
 
     def load_request(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
@@ -99,7 +113,7 @@ def _has_kind(body: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ProtobufDialect(_ProtoShape):
+class ProtobufDialect(ProtoShape):
     """0.3 as protobuf."""
 
     def load_request(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
@@ -174,6 +188,3 @@ def _parser(message: str) -> Callable[[bytes], Any]:
 
 JSON = ProtoJsonDialect()
 PROTOBUF = ProtobufDialect()
-#: The same for peers that keep base64 text in the bytes of a file.
-BASE64_JSON = ProtoJsonDialect(bytes_as_base64_text=True)
-BASE64_PROTOBUF = ProtobufDialect(bytes_as_base64_text=True)

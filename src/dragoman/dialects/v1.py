@@ -94,6 +94,10 @@ class JsonDialect:
         """Write a message to a caller."""
         return b"{}" if op.response is _EMPTY else _encode(reply)
 
+    def reads_as(self, other: Dialect) -> bool:
+        """As ``Dialect.reads_as``."""
+        return self is other
+
     def answering(self, body: bytes) -> Dialect:
         """This dialect."""
         return self
@@ -179,6 +183,10 @@ class ProtobufDialect:
     def dump_reply(self, op: Operation[Any, Any], reply: Any, notes: Notes | None = None) -> bytes:
         """Write a message to a caller."""
         return b"" if op.response is _EMPTY else _encoder(op.response.__name__)(reply)
+
+    def reads_as(self, other: Dialect) -> bool:
+        """As ``Dialect.reads_as``."""
+        return self is other
 
     def answering(self, body: bytes) -> Dialect:
         """This dialect."""

@@ -20,19 +20,21 @@ from ..client.client import Client
 from ..client.connect import connect
 from ..client.options import Limits, Timeouts, Tls
 from ..client.resolve import Found, resolve
+from ..dialects.files import configured
 from ..errors import DragomanError, UnavailableError
 from ..faces import FACES, Face, rows
 from ..model import AgentCapabilities, AgentCard
 from ..protocol.messages import HttpResponse
 from ..server.app import A2AApp
 from ..server.asgi import Receive, Scope, Send, path_below_mount, send_response
+from ..server.forms import CallerForms
 from ..server.published import CARD_PATHS
 from ..service import A2AService, EventStream
 from .breaker import State
 from .common import Common
 from .config import Upstream, UpstreamTls
 from .freshness import Pace
-from .layers import layered
+from .layers import isolates, layered, lists
 from .pool import Pool
 from .replicas import Backoff, Means, Replica, where
 
@@ -69,6 +71,7 @@ class AgentState(msgspec.Struct, frozen=True, omit_defaults=True):
 class Agent:
     """An upstream of the gateway. ``app`` serves it, and is another one when its card has changed.
 
+    ``files``: how it keeps them; ``callers_files``: how its callers do, if that is not configured.
     ``notes``: what was forgiven and decided. ``backoff`` and ``pace``: when it is tried again and looked at again.
     """
 
@@ -83,6 +86,8 @@ class Agent:
         self.config = config
         self.notes: list[str] = []
         self.tried = asyncio.Event()
+        self.files = configured(config.upstream_base64_files, tell=self._note)
+        self.callers_files = CallerForms()
         self._common = common
         means = Means(
             resolve=self._resolve,
@@ -111,6 +116,16 @@ class Agent:
     def reachable(self) -> bool:
         """Whether calls go through, as far as is known."""
         return any(one.reachable for one in self.pool.replicas)
+
+    @property
+    def lists(self) -> bool:
+        """Whether ListTasks is answered from the tasks that were seen."""
+        return self.client is not None and lists(self.config, self._common, self.client.face)
+
+    @property
+    def isolates(self) -> bool:
+        """Whether its callers are kept apart here."""
+        return isolates(self.config, self._common)
 
     @property
     def error(self) -> DragomanError | None:
@@ -217,7 +232,7 @@ class Agent:
             limits=_limits(config),
             tls=_tls(config.tls),
             lenient=config.lenient,
-            base64_files=config.upstream_base64_files,
+            files=self.files,
             refuse_losses=config.refused,
             hybrid=config.dialect,
             on_note=self._note,
@@ -264,7 +279,8 @@ class Agent:
             public_url=config.public_url or shared,
             trusted_proxies=server.trusted_proxies,
             lenient=not config.strict,
-            rows=rows(base64_files=config.base64_files),
+            rows=rows(base64_files=config.base64_files or False),
+            files=self.callers_files if config.base64_files is None else None,
             refuse_losses=config.refused,
             health=server.health,
             reflection=server.reflection,

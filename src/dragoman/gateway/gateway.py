@@ -120,7 +120,9 @@ class Gateway:
     def passes(self, dialect: Dialect, op: AnyOperation) -> bool:
         """Whether bytes may pass: one dialect on both sides, no tenant to write in, nothing to be seen inside."""
         remote = self._client.remote
-        return dialect is remote.dialect and not remote.tenant and op not in _DECODED and not self._mending.needed
+        return (
+            remote.dialect.reads_as(dialect) and not remote.tenant and op not in _DECODED and not self._mending.needed
+        )
 
     async def exchange(self, op: AnyOperation, body: bytes, ctx: Context) -> bytes:
         """As ``PassThrough.exchange``."""
@@ -149,6 +151,7 @@ class Gateway:
             extensions=ctx.extensions,
             caller=ctx.caller,
             deadline=ctx.deadline,
+            files=ctx.files,
         )
 
     @staticmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ..faces import Face
 from ..model import AgentCard
 from ..service import A2AService
 from .common import Common
@@ -23,6 +24,17 @@ from .relay.stack import relayed
 from .tenants import Nameless
 
 
+def isolates(config: Upstream, common: Common) -> bool:
+    """Whether callers of an agent are kept apart here."""
+    return common.admission is not None and config.isolate and not config.forward_credentials
+
+
+def lists(config: Upstream, common: Common, face: Face) -> bool:
+    """Whether ListTasks of an agent that is called over ``face`` is answered from what was seen."""
+    lacks = face.version == "0.3" or isolates(config, common)
+    return config.index and common.index is not None and lacks
+
+
 def layered(
     config: Upstream, client: Connected, common: Common, note: Callable[[str], None]
 ) -> tuple[A2AService, AgentCard]:
@@ -35,10 +47,10 @@ def layered(
     service = emulated(service, config, card, means)
     service, card = relayed(service, config, client, card, common.relay, caller_of)
     made_up = lacking(config.emulate, card)
-    alone = common.admission is not None and config.isolate and not config.forward_credentials
+    alone = isolates(config, common)
     listed = config.index and common.index is not None
     if config.index and common.index is not None:
-        unlisted = alone or client.face.version == "0.3"
+        unlisted = lists(config, common, client.face)
         service = Indexed(service, common.index, config.name, caller_of, lacks=unlisted)
         made_up += ("list-tasks",) if unlisted else ()
     if made_up:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import msgspec
 
-from ..faces import Candidate, Face, interfaces
+from ..dialects.files import Files, configured
+from ..faces import TWO_FORMS, Candidate, Face, interfaces
 from ..model import AgentCard, AgentInterface
 from .agents import Agent
 from .config import Upstream
+from .emulation.stack import lacking
 from .replicas import Replica
 
 
@@ -34,8 +36,10 @@ class PlannedReplica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 class Planned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One upstream of the plan. ``face``, ``calls`` and ``why`` are empty while it cannot be reached; then ``error``
     says what happened, as it does when what was reached cannot be any more. ``others``: faces of its card that could be
-    called too. ``dialect``: the hybrid that it is, if it is one. ``grpc``: how gRPC finds it. ``replicas``: all of
-    them, if there are several."""
+    called too. ``dialect``: the hybrid that it is, if it is one, and ``dialect_known_by``. ``agent_files`` and
+    ``caller_files``: how files are kept, on faces where that is a question. ``grpc``: how gRPC finds it. ``push``,
+    ``emulated``, ``listed`` (ListTasks is answered from what was seen) and ``isolated`` (its callers are kept apart):
+    what the gateway does on its own. ``replicas``: all of them, if there are several."""
 
     name: str
     url: str
@@ -45,7 +49,14 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     why: str = ""
     others: tuple[str, ...] = ()
     dialect: str = ""
+    dialect_known_by: str = ""
+    agent_files: str = ""
+    caller_files: str = ""
     grpc: str = ""
+    push: str = ""
+    emulated: tuple[str, ...] = ()
+    listed: bool = False
+    isolated: bool = False
     replicas: tuple[PlannedReplica, ...] = ()
     interfaces: tuple[PlannedInterface, ...]
     notes: tuple[str, ...] = ()
@@ -60,6 +71,8 @@ def plan(agent: Agent, base: str) -> Planned:
         url=config.url,
         path=config.path,
         grpc=grpc_place(config),
+        push=config.push,
+        caller_files=_caller_files(agent) if TWO_FORMS.keys() & set(config.faces) else "",
         replicas=tuple(map(_replica, agent.pool.replicas)) if config.replicas else (),
         interfaces=served(agent, base),
         notes=tuple(agent.notes),
@@ -73,8 +86,23 @@ def plan(agent: Agent, base: str) -> Planned:
         calls=client.interface.url,
         why=why(client.card, client.face, pinned=config.pin is not None),
         dialect=client.hybrid.name if client.hybrid is not None else "",
+        dialect_known_by=client.hybrid_known_by,
+        agent_files=_form(agent.files) if client.face in TWO_FORMS else "",
+        emulated=tuple(lacking(config.emulate, client.card)),
+        listed=agent.lists,
+        isolated=agent.isolates,
         others=tuple(str(one.face) for one in interfaces(client.card) if one.face != client.face),
     )
+
+
+def _form(files: Files) -> str:
+    """How files are kept, and how that is known."""
+    return f"{files.form}: {files.why}" if files.form else "not known: taken for bytes until its files show it"
+
+
+def _caller_files(agent: Agent) -> str:
+    said = agent.config.base64_files
+    return "each caller's show it" if said is None else _form(configured(said))
 
 
 def _replica(one: Replica) -> PlannedReplica:

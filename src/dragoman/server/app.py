@@ -20,8 +20,9 @@ from types import TracebackType
 from urllib.parse import parse_qs
 
 from ..dialects.base import Notes
+from ..dialects.files import Files
 from ..errors import A2AError, MethodNotFoundError, VersionNotSupportedError
-from ..faces import ALL_FACES, FACES, Face, FaceRow, asked, negotiate
+from ..faces import ALL_FACES, FACES, TWO_FORMS, Face, FaceRow, asked, negotiate
 from ..model import GET_EXTENDED_AGENT_CARD, OPERATIONS, AgentCard, Streaming
 from ..protocol.codec import Codec
 from ..protocol.messages import Call, Headers, HttpRequest, HttpResponse, Rejected
@@ -83,6 +84,7 @@ class A2AApp:
     addresses or networks whose forwarding headers count. ``lenient``: see the rules above. ``health`` and
     ``reflection``: answer those gRPC services too. ``grpc_at``: from our base URL to the ``host:port`` of gRPC, where
     that is another than the URL's, and ``grpc_tenant``: what the card says a 1.0 call over gRPC has to name.
+    ``files``: how a caller keeps them over 0.3 gRPC and HTTP+JSON, where ``rows`` does not say it for all of them.
     ``callers``: verifies who is calling, default nobody; the public card stays public.
     ``observer``: watches every call. ``refuse_losses``: names of rows of ``dialects.losses``; a message that would meet
     one is refused. Use it as ASGI app, mounted or not; it needs no lifespan, and ends
@@ -100,6 +102,7 @@ class A2AApp:
         lenient: bool = False,
         limits: AppLimits = AppLimits(),
         rows: Mapping[Face, FaceRow] = FACES,
+        files: Callable[[Context], Files] | None = None,
         health: bool = False,
         reflection: bool = False,
         grpc_at: Callable[[str], str] = grpc_target,
@@ -128,6 +131,7 @@ class A2AApp:
         self._lenient = lenient
         self._limits = limits
         self._callers = callers
+        self._files = files
         self._watchdog = Watchdog(limits.watch)
         self._services = services_beside(self.faces, health=health, reflection=reflection)
         self._aside = CARD_PATHS | self._services.methods.keys()
@@ -188,6 +192,9 @@ class A2AApp:
                 await send_response(send, _NOTIFICATION)  # it asks for no answer and gets no work done
                 return
             ctx = self._context(route, call, headers, caller)
+            if self._files is not None and route.face in TWO_FORMS:
+                ctx.files = self._files(ctx)
+                route = route._replace(dialect=TWO_FORMS[route.face].keeping(ctx.files))
             op = OPERATIONS[call.op]
             if op is GET_EXTENDED_AGENT_CARD:
                 ctx.base_url = base_url(scope, headers, self.public_url, self._trusted)

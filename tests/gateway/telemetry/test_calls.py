@@ -29,7 +29,7 @@ async def test_a_call_is_recorded_with_its_faces_and_ids(look: Look, face: Face,
         assert (record.upstream, record.operation, record.outcome) == ("alpha", "SendMessage", "ok")
         assert (record.face_in, record.face_out) == (str(face), upstream_face)
         assert record.ms > 0 and record.events is None
-        passed_as_protobuf = face.binding == "GRPC" and str(face) == upstream_face
+        passed_as_protobuf = str(face) == upstream_face == "1.0/GRPC"
         assert (record.task, record.context) == (("", "") if passed_as_protobuf else (task.id, task.context_id))
         counted = ("dragoman_calls_total", "alpha", "SendMessage", str(face), upstream_face, "ok")
         assert seen.readings()[counted] == 1

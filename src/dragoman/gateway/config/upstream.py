@@ -73,7 +73,8 @@ class Upstream(Struct, frozen=True, kw_only=True):
     else the best of its card. ``versions``, ``bindings``: what is served, default all. ``authority``: host name under
     which its gRPC is served on the shared port. ``port``: a port that serves it alone. ``forward``: further header
     fields of callers that go on. ``headers``, ``bearer``: sent with every call. ``base64_files``: callers keep base64
-    text in the bytes of a 0.3 file; ``upstream_base64_files``: the agent does. ``lenient``: read replies that break
+    text in the bytes of a 0.3 file; ``upstream_base64_files``: the agent does; each is learnt where nothing is said.
+    ``lenient``: read replies that break
     the specification but can be understood. ``strict``: a request that names no version is 0.3, whatever its method.
     ``tenant``: what 1.0 calls over gRPC on the shared port name to be for this agent, default its name where there
     is no ``authority`` and no ``port`` and it is not at ``/``. ``replicas``: further base urls of the same agent.
@@ -102,8 +103,8 @@ class Upstream(Struct, frozen=True, kw_only=True):
     bearer: Secret | None = None
     timeouts: UpstreamTimeouts = UpstreamTimeouts()
     tls: UpstreamTls = UpstreamTls()
-    base64_files: bool = False
-    upstream_base64_files: bool = False
+    base64_files: bool | None = None
+    upstream_base64_files: bool | None = None
     lenient: bool = True
     strict: bool = False
     replicas: tuple[str, ...] = ()
