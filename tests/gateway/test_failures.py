@@ -83,6 +83,16 @@ async def call(board: Switchboard, near: Face, name: str, op: Operation[Any, Any
     return await send(board, request)
 
 
+async def again(board: Switchboard, near: Face, op: Operation[Any, Any]) -> Answer:
+    """The answer of the agent that is itself again. A gRPC channel may not have seen yet that its connection was cut,
+    and what it has written may have arrived, so such a call is not sent twice by the gateway, but by its caller."""
+    for _ in range(20):
+        answer = await call(board, near, "bad", op)
+        if b"UNAVAILABLE" not in answer.body and (answer.trailers or answer.headers).get("grpc-status", "0") == "0":
+            break
+    return answer
+
+
 def near_of(face: Face, name: str, patient: Face) -> tuple[Face, ...]:
     """The faces to call in; ``patient``: the one where it takes time."""
     if FAULTS[name].waits:
@@ -109,7 +119,7 @@ async def test_a_call_that_fails_gets_a_typed_error_and_no_other_notices(rig: Ri
         assert reply_task(near, fine).artifacts
         assert agent.calls == before + 1 and at_rest(board.agents[0])
         agent.fault = ""
-        assert reply_task(near, await call(board, near, "bad", SEND_MESSAGE)).id == "t-1"
+        assert reply_task(near, await again(board, near, SEND_MESSAGE)).id == "t-1"
 
 
 @pytest.mark.parametrize(("rig", "name"), cases("0.3", "1.0", but=SILENT), indirect=["rig"])
@@ -128,4 +138,4 @@ async def test_a_stream_that_fails_ends_with_a_typed_error_and_no_other_notices(
             check_failure(near, bad, told)
         assert at_rest(board.agents[0])
         agent.fault = ""
-        assert clean(near, await call(board, near, "bad", SEND_STREAMING_MESSAGE))
+        assert clean(near, await again(board, near, SEND_STREAMING_MESSAGE))
