@@ -46,5 +46,29 @@ async def test_a_hybrid_that_no_card_shows_is_declared(peer: Peer) -> None:
         await connect(known, hybrid="nobody")
 
 
+@pytest.mark.parametrize(("card_says", "declared"), [("1.0/JSONRPC", "wire-0.3"), ("0.3/JSONRPC", "wire-1.0")])
+async def test_an_agent_that_speaks_another_version_than_its_card_says_is_called_in_that(
+    peer: Peer, card_says: str, declared: str
+) -> None:
+    old = declared == "wire-0.3"
+    peer.plays(reply(rpc(TASK if old else '{"task":{"id":"t","status":{"state":"TASK_STATE_COMPLETED"}}}')))
+    async with await connect(card(interface(peer.url, card_says)), hybrid=declared) as agent:
+        assert str(agent.face) == f"{declared.removeprefix('wire-')}/JSONRPC"
+        sent = (await agent.send_text("hello")).task
+    assert sent is not None and sent.id == "t"
+    assert json.loads(peer.asked[0].body)["method"] == ("message/send" if old else "SendMessage")
+
+
+async def test_vertex_is_asked_for_events_where_a_stream_is_opened_and_nowhere_else(peer: Peer) -> None:
+    at_google = card(interface("https://europe-west1-aiplatform.googleapis.com/v1beta1/a/b/a2a", "0.3/HTTP+JSON"))
+    assert hybrid_of(at_google) == (HYBRIDS["vertex"], "its card's url is at aiplatform.googleapis.com")
+    task = '{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}'
+    peer.plays(events(f"data: {task}\n\n"), reply(task))
+    async with await connect(card(interface(f"{peer.url}/a2a?key=k", "0.3/HTTP+JSON")), hybrid="vertex") as agent:
+        assert [event.task.id async for event in await agent.stream_text("hello") if event.task] == ["t"]
+        await agent.send_text("hello")
+    assert [one.path for one in peer.asked] == ["/a2a/v1/message:stream?key=k&alt=sse", "/a2a/v1/message:send?key=k"]
+
+
 def test_a_card_without_interfaces_is_no_hybrid() -> None:
     assert hybrid_of(replace(card(interface("http://a.example", "1.0/JSONRPC")), supported_interfaces=())) is None

@@ -252,6 +252,8 @@ class _Builder:
         return tuple(map(self._place, self._found.card.supported_interfaces))
 
     def _place(self, interface: AgentInterface) -> AgentInterface:
+        if self.hybrid is not None and self.hybrid.wire is not None:
+            interface = msgspec.structs.replace(interface, protocol_version=self.hybrid.wire)
         binding = read_binding(interface.protocol_binding)
         if binding is None or not self._settings.rebase:
             return interface
@@ -307,4 +309,5 @@ class _Builder:
             timeouts=settings.timeouts,
             limits=settings.limits,
             paths=paths,
+            stream_query=self.hybrid.stream_query if self.hybrid is not None and face.binding == "HTTP+JSON" else "",
         )

@@ -46,6 +46,7 @@ class HttpTransport:
 
     ``url``: the interface's. ``headers``: fields of every request. ``tenant``: for the routes of HTTP+JSON, empty
     for none. ``paths``: where calls of an operation go, below ``url``, for peers that have a place for each.
+    ``stream_query``: what calls that open a stream have to say besides, for peers that stream only when asked to.
     """
 
     def __init__(
@@ -60,9 +61,11 @@ class HttpTransport:
         timeouts: Timeouts,
         limits: Limits,
         paths: Mapping[str, str] = MappingProxyType({}),
+        stream_query: str = "",
     ) -> None:
         self._codec = codec
         self._paths = paths
+        self._stream_query = stream_query
         self._client = client
         self._url = url
         self._base, _, self._query = url.partition("?")
@@ -172,7 +175,8 @@ class HttpTransport:
             fields = fields.copy()
             fields.update(_texts(headers))
         try:
-            builder = self._client.request(request.method, self._where(request)).headers(fields)
+            url = self._where(request, self._stream_query if time is None else "")
+            builder = self._client.request(request.method, url).headers(fields)
         except (ValueError, PyreqwestError) as error:
             raise ConfigError(f"A request to {self._url} cannot be built: {error}") from error
         if request.body:
@@ -183,11 +187,11 @@ class HttpTransport:
             builder.streamed_read_buffer_limit(0)
         return builder.build_streamed()
 
-    def _where(self, request: HttpRequest) -> Url | str:
-        if not request.path and not request.query:
+    def _where(self, request: HttpRequest, more: str) -> Url | str:
+        if not request.path and not request.query and not more:
             return self._root
         base = self._base.rstrip("/") if request.path else self._base
-        query = "&".join(part for part in (self._query, request.query) if part)
+        query = "&".join(part for part in (self._query, request.query, more) if part)
         return f"{base}{request.path}?{query}" if query else base + request.path
 
     async def _read(self, reply: Response) -> HttpResponse:
