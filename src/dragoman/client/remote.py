@@ -80,7 +80,7 @@ class Remote:
         self._asking = (extensions_header(face.version, extensions),) if extensions else ()
         self._trusted = trusted
         self._wire = WIRE[face.version]
-        self._translates = face.version != "1.0"
+        self._translates = face.version != "1.0" or face.binding == "GRPC"
         self._reading = self._translates or behaviour.note is not None or not behaviour.lenient
         self.losses = Ledger(f"toward the agent over {face}", refuse=behaviour.refuse_losses)
 

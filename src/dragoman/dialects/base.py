@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..model import Operation
 from ..protocol.operations import Version
+from ..protocol.wellknown import rounded
 
 
 class Notes:
@@ -21,6 +23,15 @@ class Notes:
         self.forgiven: list[str] = []
         self.lost: list[str] = []
         self.final = False
+
+
+def encoded(encode: Callable[[Any], bytes], message: Any, notes: Notes | None) -> bytes:
+    """A message in protobuf; whether integers lost digits there goes into ``notes``."""
+    before = rounded.count
+    body = encode(message)
+    if rounded.count != before and notes is not None:
+        notes.lost.append("large-integers")
+    return body
 
 
 class Dialect(Protocol):

@@ -44,13 +44,21 @@ ALIASES: dict[type[msgspec.Struct], dict[str, str]] = {
 
 
 class Pass(NamedTuple):
-    """One run: whether the tree is a reply, and where to note what was forgiven."""
+    """One run: whether the tree is a reply, and where to note what was forgiven. ``loses``: what is left out counts as
+    a loss, as it does not for what is only looked at (a card)."""
 
     reply: bool
     notes: Notes
+    loses: bool
 
     def forgive(self, text: str) -> None:
         self.notes.forgiven.append(text)
+
+    def leave_out(self, place: str) -> None:
+        """Note a field that nobody knows."""
+        self.forgive(f"unknown field {place} ignored")
+        if self.loses and "unknown-keys" not in self.notes.lost:
+            self.notes.lost.append("unknown-keys")
 
 
 Fit: TypeAlias = Callable[[Any, str, Pass], Any]
@@ -74,7 +82,7 @@ class Plan(NamedTuple):
 
 def fit(value: Any, kind: type[Any], *, reply: bool, notes: Notes) -> Any:
     """Make ``value`` fit ``kind`` as far as it can be forgiven. Returns a new tree, for the decoder to judge."""
-    return _struct(value, "", Pass(reply, notes), kind)
+    return _struct(value, "", Pass(reply, notes, kind is not model.AgentCard), kind)
 
 
 def _struct(value: Any, path: str, run: Pass, kind: type[msgspec.Struct]) -> Any:
@@ -86,7 +94,7 @@ def _struct(value: Any, path: str, run: Pass, kind: type[msgspec.Struct]) -> Any
         field = plan.names.get(name)
         place = f"{path}.{name}" if path else name
         if field is None:
-            run.forgive(f"unknown field {place} ignored")
+            run.leave_out(place)
         elif item is None and not field.keeps_null:
             run.forgive(f"null at {place} taken as unset")
         else:

@@ -84,6 +84,7 @@ def _file(p: dict[str, Any], r: Reading) -> None:
         content["raw"] = taken(content["raw"], kind, r.files, lambda: r.lose("file-form"))
     if file:
         r.forgive(f"unknown keys of a file ignored: {', '.join(map(str, file))}")
+        r.lose("unknown-keys")
     if p.get("data", 0) is None:
         del p["data"]
     p |= content

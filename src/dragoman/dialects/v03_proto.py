@@ -23,7 +23,7 @@ from ..protocol.fields import table
 from ..protocol.operations import Version
 from ..protocol.wire import WireError, WireFormat
 from . import legacy, v03
-from .base import Dialect, Notes
+from .base import Dialect, Notes, encoded
 from .down import Writing
 from .files import BYTES, Between, Files, alike
 from .reading import FAILURES, Unparsable, call_tree, tree
@@ -123,7 +123,7 @@ class ProtobufDialect(ProtoShape):
     def dump_request(self, op: Operation[Any, Any], request: Any, notes: Notes | None = None) -> bytes:
         """Write a message to an agent. Raises ``UnsupportedOperationError``, ``InvalidParamsError`` (``/`` in ids)."""
         message = legacy.request_tree(op, request, self._writing(notes))
-        return _encoder(_request_type(op))(message)
+        return encoded(_encoder(_request_type(op)), message, notes)
 
     def load_reply(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
         """Read an agent's message. Raises ``PeerError``."""
@@ -136,7 +136,7 @@ class ProtobufDialect(ProtoShape):
         if op.response is legacy.EMPTY:
             return b""
         message = legacy.reply_tree(op, reply, self._writing(notes))
-        return _encoder(_reply_type(op))(message)
+        return encoded(_encoder(_reply_type(op)), message, notes)
 
     def answering(self, body: bytes) -> Dialect:
         """This dialect."""

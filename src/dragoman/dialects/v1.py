@@ -24,7 +24,7 @@ from ..protocol.fields import table
 from ..protocol.operations import Version
 from ..protocol.wire import MissingField, WireError, WireFormat
 from . import checks
-from .base import Dialect, Notes
+from .base import Dialect, Notes, encoded
 from .cards import checked_card, load_card
 from .lenient import fit
 from .reading import (
@@ -166,7 +166,7 @@ class ProtobufDialect:
 
     def dump_request(self, op: Operation[Any, Any], request: Any, notes: Notes | None = None) -> bytes:
         """Write a message to an agent."""
-        return _encoder(op.request.__name__)(request)
+        return encoded(_encoder(op.request.__name__), request, notes)
 
     def load_reply(self, op: Operation[Any, Any], body: bytes, notes: Notes | None = None) -> Any:
         """Read an agent's message. Raises ``PeerError``."""
@@ -182,7 +182,7 @@ class ProtobufDialect:
 
     def dump_reply(self, op: Operation[Any, Any], reply: Any, notes: Notes | None = None) -> bytes:
         """Write a message to a caller."""
-        return b"" if op.response is _EMPTY else _encoder(op.response.__name__)(reply)
+        return b"" if op.response is _EMPTY else encoded(_encoder(op.response.__name__), reply, notes)
 
     def reads_as(self, other: Dialect) -> bool:
         """As ``Dialect.reads_as``."""

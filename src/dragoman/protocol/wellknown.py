@@ -14,6 +14,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from math import isfinite
@@ -207,6 +208,16 @@ def write_struct(fields: dict[str, Any], depth: int) -> bytes:
     return b"".join(out)
 
 
+class _Rounded(threading.local):
+    """How many integers lost digits, since a Value has none but doubles."""
+
+    count = 0
+
+
+#: For who wants to know, before and after a message.
+rounded = _Rounded()
+
+
 def write_value(value: Any, depth: int) -> bytes:
     """A JSON value as a Value."""
     if depth < 0:
@@ -219,7 +230,10 @@ def write_value(value: Any, depth: int) -> bytes:
     if isinstance(value, bool):
         return b"\x20\x01" if value else b"\x20\x00"
     if isinstance(value, int | float):
-        return b"\x11" + _DOUBLE.pack(_finite(float(value)))
+        number = _finite(float(value))
+        if number != value:
+            rounded.count += 1
+        return b"\x11" + _DOUBLE.pack(number)
     if isinstance(value, dict):
         content = write_struct(value, depth - 1)
         return head(_STRUCT, len(content)) + content

@@ -123,7 +123,9 @@ class A2AApp:
             refuse_losses=refuse_losses,
         )
         self._declared = frozenset(one.uri for one in extensions)
-        self._routes = {face: Route(face, *rows[face], face.version == "0.3") for face in self.faces}
+        self._routes = {
+            face: Route(face, *rows[face], face.version == "0.3" or face.binding == "GRPC") for face in self.faces
+        }
         self._plain = _plain_routes(self._routes)
         self._served = _by_binding(self.faces)
         self.public_url = checked_url(public_url)

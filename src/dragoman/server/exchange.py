@@ -81,8 +81,8 @@ class Desk:
 
 
 class Route(NamedTuple):
-    """A face that is served, and what it is made of here. ``noted``: its version is not the canonical one, so that a
-    translation happens, about which something may have to be noted."""
+    """A face that is served, and what it is made of here. ``noted``: it is not the canonical face, so that writing
+    is a translation, about which something may have to be noted."""
 
     face: Face
     codec: Codec
@@ -153,7 +153,7 @@ class Exchange(msgspec.Struct, eq=False):
             reply = desk.publish(reply, self.ctx.base_url)
         body = dialect.dump_reply(op, reply, self.notes)
         if self.notes is not None:
-            self._count_losses()
+            self._count_losses(self.notes)
         return body
 
     def _passing(self, op: AnyOperation) -> PassThrough | None:
@@ -166,8 +166,9 @@ class Exchange(msgspec.Struct, eq=False):
     def _load(self) -> tuple[Any, Dialect]:
         """The request, and the dialect to answer it in."""
         body, ctx, dialect = self.call.body, self.ctx, self.route.dialect
-        request = dialect.load_request(self.op, body, self.notes)
-        self._count_losses()
+        notes = self.notes if self.notes is not None else Notes()
+        request = dialect.load_request(self.op, body, notes)
+        self._count_losses(notes)
         if not ctx.tenant:
             ctx.tenant = request.tenant  # every request has one, empty if none is meant
         return request, dialect.answering(body)
@@ -237,7 +238,7 @@ class Exchange(msgspec.Struct, eq=False):
         try:
             for event in events:
                 frame = self.route.codec.write_event(self.call, dump(event))
-                self._count_losses()
+                self._count_losses(self.notes)
                 frames.append(frame)
                 if self.notes.final:
                     break
@@ -269,9 +270,9 @@ class Exchange(msgspec.Struct, eq=False):
             response.headers.append((name, ", ".join(self.ctx.activated).encode("latin-1", "ignore")))
         return response
 
-    def _count_losses(self) -> None:
-        if self.notes is not None and self.notes.lost:
-            lost, self.notes.lost = self.notes.lost, []
+    def _count_losses(self, notes: Notes) -> None:
+        if notes.lost:
+            lost, notes.lost = notes.lost, []
             self.desk.losses.enter(self.op.name, lost)
 
 
