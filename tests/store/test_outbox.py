@@ -190,6 +190,19 @@ async def test_who_has_a_line_has_it_alone_until_its_time_is_over(outbox: Outbox
     assert bodies(await claim(outbox, clock, "one")) == [[b"2"]]
 
 
+async def test_a_clock_that_is_put_back_holds_nothing_up(outbox: Outbox, second: Outbox, clock: Clock) -> None:
+    await outbox.open(watch(), registration("held"), registration("waits"))
+    await told(outbox, Tell("held", b"1"))
+    await claim(outbox, clock, "dead")
+    await told(outbox, Tell("waits", b"2"))
+    clock.now -= 900
+    assert await claim(second, clock, "two") == ()
+    assert await second.bring_near(due=clock.now + 60, until=clock.now + LEASE) == 3  # both wait, one is held
+    assert await second.bring_near(due=clock.now + 60, until=clock.now + LEASE) == 0
+    clock.now += 61
+    assert sorted(bodies(await claim(second, clock, "two"))) == [[b"1"], [b"2"]]
+
+
 async def test_several_who_claim_at_once_share_what_there_is(outbox: Outbox, second: Outbox, clock: Clock) -> None:
     await outbox.open(watch(), *(registration(f"r{number}") for number in range(20)))
     await told(outbox, *(Tell(f"r{number}", b"x") for number in range(20)))

@@ -8,6 +8,7 @@ Rules of this module:
 - A claim is for a time, which is prolonged while we live. No attempt begins that could outlast it.
 - A webhook that answers 410 is forgotten. One that gave up on something goes on with the whole task.
 - What others put into a shared outbox is found by looking now and then.
+- A clock may be put back. Times that no line can have are brought near, so that none waits until it has caught up.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .telling import whole_task
 log = logging.getLogger("dragoman.relay")
 
 _NO_ANSWER = Answer(0)
+_LEASES = 10  # of ours that another gateway's may take: its configuration can differ
 _TOGETHER = 0.005  # seconds that what comes one after the other is gathered in
 
 
@@ -313,11 +315,18 @@ class Serving:
             try:
                 if number % 20 == 0:
                     await self._prune()
+                await self._bring_near()
                 self._counts.stock = await self._outbox.stock()
             except Exception as error:
                 log.warning("The outbox cannot be tidied now: %s", error)
             number += 1
             await asyncio.sleep(max(self._pace.poll, 5.0))
+
+    async def _bring_near(self) -> None:
+        now = self._clock()
+        late = await self._outbox.bring_near(due=now + 2 * self._retry.most, until=now + _LEASES * self._pace.lease)
+        if late:
+            log.warning("%d webhooks waited for times too far ahead, as after a clock was put back: not any more", late)
 
     async def _prune(self) -> None:
         now, day, pace = self._clock(), 86_400.0, self._pace

@@ -60,6 +60,8 @@ _FREE_HOLDER = """
 UPDATE dragoman_registrations SET holder = '', claim = '', until = 0, taken = 0 WHERE holder = $1
 """
 _FREE_ALL = "UPDATE dragoman_registrations SET holder = '', claim = '', until = 0, taken = 0 WHERE holder <> ''"
+_NEARER = "UPDATE dragoman_registrations SET due = $1 WHERE due > $1"
+_SHORTER = "UPDATE dragoman_registrations SET until = $1 WHERE holder <> '' AND until > $1"
 _NEXT = "SELECT MIN(CASE WHEN until > due THEN until ELSE due END) FROM dragoman_registrations WHERE due IS NOT NULL"
 
 
@@ -125,6 +127,12 @@ class Lines:
             await self._database.execute(_FREE_HOLDER, holder)
         else:
             await self._database.execute(_FREE_ALL)
+
+    async def bring_near(self, *, due: float, until: float) -> int:
+        """Have no line wait beyond ``due``, and none claimed beyond ``until`` (seconds of the epoch): a clock that was
+        put back leaves such times behind. Returns how many there were."""
+        nearer = await self._database.execute(_NEARER, due)
+        return nearer + await self._database.execute(_SHORTER, until)
 
     async def next_due(self) -> float | None:
         """When the next line can be claimed, as far as is known; None if nothing waits."""
