@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidParamsError, PushNotificationNotSupportedError, TaskNotFoundError
 from dragoman.gateway.config import Relay as Settings
-from dragoman.gateway.relay.relay import Relay
+from dragoman.gateway.relay.relay import CALLBACKS, Relay
 from dragoman.gateway.switchboard import Switchboard
 from dragoman.model import DeleteTaskPushNotificationConfigRequest
 from dragoman.protocol.operations import Version
@@ -108,6 +110,27 @@ async def test_a_webhook_that_is_gone_is_told_no_more() -> None:
         assert len(hooked.posts) == 1
         await at_rest(board)
         assert (await caller.list_task_push_notification_configs(task.id)).configs == ()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_webhooks_that_are_registered_at_once_have_one_callback_and_each_is_told_once(version: Version) -> None:
+    async with (
+        agent(version) as one,
+        gateway(one) as (board, url),
+        receiver() as hooked,
+        receiver() as other,
+        client(url, version) as caller,
+    ):
+        task = await begun(caller)
+        several = [hook(hooked.url, task_id=task.id, id="same")] * 6 + [hook(other.url, task_id=task.id, id="other")]
+        await asyncio.gather(*map(caller.create_task_push_notification_config, several))
+        found = await caller.list_task_push_notification_configs(task.id)
+        assert sorted(config.id for config in found.configs) == ["other", "same"]
+        assert b"".join(body for _, body in one.asked).count(CALLBACKS.encode()) == 1
+        one.steps.go.set()
+        await asyncio.gather(hooked.until_state("completed"), other.until_state("completed"))
+        await at_rest(board)
+        assert len({post.body for post in hooked.posts}) == len(hooked.posts)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

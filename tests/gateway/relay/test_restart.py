@@ -106,6 +106,26 @@ async def test_two_gateways_on_one_database_share_the_work_and_no_line_is_told_b
         assert all(relay.counts.delivered for relay in relays)
 
 
+async def test_a_webhook_that_is_registered_at_two_gateways_at_once_is_one(postgres_url: str) -> None:
+    async with (
+        agent("1.0") as one,
+        receiver() as hooked,
+        gateway(one, store=postgres_url) as (_, url),
+        gateway(one, store=postgres_url) as (_, other_url),
+        client(url, "1.0") as caller,
+        client(other_url, "0.3") as other,
+    ):
+        task = await begun(caller)
+        wanted = hook(hooked.url, task_id=task.id, id="same")
+        both = (caller, other)
+        await asyncio.gather(*(who.create_task_push_notification_config(wanted) for who in both for _ in range(4)))
+        for who in both:
+            assert len((await who.list_task_push_notification_configs(task.id)).configs) == 1
+        one.steps.go.set()
+        posts = await _completed(hooked, 1)
+        assert len({post.body for post in posts}) == len(posts)
+
+
 async def test_what_was_registered_at_one_gateway_is_told_by_another_when_that_is_killed(
     postgres_url: str, tmp_path: Path
 ) -> None:

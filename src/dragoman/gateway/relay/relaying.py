@@ -46,7 +46,7 @@ from ...model import (
 )
 from ...runtime.configs import chosen, complete, paged
 from ...service import A2AService, AnyOperation, Context, EventStream
-from ...store.outbox import Registration, Watch
+from ...store.outbox import Registration, Scope, Watch
 from ..background import unhurried
 from .inline import Inline, inline_config
 from .reading import callback
@@ -99,11 +99,18 @@ class Relaying(Inline):
         config = complete(request, request.task_id)
         await self._webhooks.admit(config)
         scope = self._webhooks.scope(request, ctx)
-        states = await self._webhooks.of(scope, config.task_id)
-        if await self._webhooks.join(states, config, ctx.version) is not None:
-            return config
+        async with self._webhooks.turn(scope, config.task_id):
+            states = await self._webhooks.of(scope, config.task_id)
+            if await self._webhooks.join(states, config, ctx.version) is not None:
+                return config
+            watch = await self._register(scope, config, ctx)
+        await self._look(watch, request, ctx)
+        return config
+
+    async def _register(self, scope: Scope, config: TaskPushNotificationConfig, ctx: Context) -> Watch:
+        """Have the agent call us, for the sake of a task's first webhook."""
         watch, made = await self._webhooks.open(scope, config.task_id, config, ctx.version)
-        ours = callback(made, self._relay.callbacks, id=watch.id, task_id=config.task_id, tenant=request.tenant)
+        ours = callback(made, self._relay.callbacks, id=watch.id, task_id=config.task_id, tenant=config.tenant)
         try:
             await self.inner.call(CREATE_PUSH_CONFIG, ours, ctx)
         except BaseException as error:
@@ -111,8 +118,7 @@ class Relaying(Inline):
             if isinstance(error, InvalidParamsError):  # nothing in it but the callback is new to the agent
                 raise self._unwanted(error) from error
             raise
-        await self._look(watch, request, ctx)
-        return config
+        return watch
 
     async def _look(self, watch: Watch, request: TaskPushNotificationConfig, ctx: Context) -> None:
         """How the task is now: what a notification adds to, and whether one will come at all."""

@@ -4,6 +4,8 @@ Rules of this module:
 
 - A caller sees, replaces and removes its own webhooks only: those of its name, at its tenant.
 - One callback per task and caller is registered with the agent, however many webhooks the caller has for the task.
+- A webhook of a known task has an id that follows from whose it is, which task it is of and its own name: one that is
+  registered twice at once, here or at two gateways, is one. Here, only one at a time is registered for a task.
 - What is kept here before the agent was asked is taken back when the agent refuses; when nobody knows what the agent
   did, it stays until it is clear that nothing comes.
 - Callers whom nobody can tell apart are told the token of a webhook, as agents tell whoever knows the task, but not its
@@ -12,9 +14,11 @@ Rules of this module:
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -44,6 +48,15 @@ class Webhooks:
         self.relay = relay
         self._name = name
         self._caller_of = caller_of
+        self._turns: WeakValueDictionary[tuple[Scope, str], asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, scope: Scope, task_id: str) -> asyncio.Lock:
+        """What is held while a webhook is registered for a task."""
+        key = scope, task_id
+        found = self._turns.get(key)
+        if found is None:
+            found = self._turns[key] = asyncio.Lock()
+        return found
 
     def scope(self, request: Any, ctx: Context) -> Scope:
         """Whose webhooks a request is about."""
@@ -70,7 +83,8 @@ class Webhooks:
             task_id=task_id,
             created=now,
         )
-        one = Registration(id=new_id(), watch_id=watch.id, config=config, version=version, created=now)
+        id = _id(scope, task_id, config)
+        one = Registration(id=id, watch_id=watch.id, config=config, version=version, created=now)
         await self.relay.outbox.open(watch, one)
         return watch, made
 
@@ -87,7 +101,13 @@ class Webhooks:
         if known is None and not live:
             return None
         one = (
-            Registration(id=new_id(), watch_id=live[0], config=config, version=version, created=time.time())
+            Registration(
+                id=_id(states[0].watch.scope, states[0].watch.task_id, config),
+                watch_id=live[0],
+                config=config,
+                version=version,
+                created=time.time(),
+            )
             if known is None
             else replace(known, config=config, version=version)
         )
@@ -115,6 +135,11 @@ class Webhooks:
         """A task as the agent showed it after a webhook was registered for it: the end may have come before."""
         await self.relay.outbox.change(watch_id, looked(task, self.relay.forms))
         self.relay.stir()
+
+
+def _id(scope: Scope, task_id: str, config: TaskPushNotificationConfig) -> str:
+    """The id of a webhook; any, as long as nobody knows which task it is of."""
+    return digest("\0".join((*scope, task_id, config.id)))[:32] if task_id else new_id()
 
 
 def shown(config: TaskPushNotificationConfig, task_id: str, scope: Scope) -> TaskPushNotificationConfig:

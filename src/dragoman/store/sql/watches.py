@@ -55,7 +55,7 @@ FROM dragoman_registrations r WHERE r.watch_id IN ({places}) AND r.ended = 0 ORD
 """
 _PUT = """
 INSERT INTO dragoman_registrations (id, watch_id, record, created) VALUES ($1, $2, $3, $4)
-ON CONFLICT (id) DO UPDATE SET record = excluded.record
+ON CONFLICT (id) DO UPDATE SET record = excluded.record, watch_id = excluded.watch_id, ended = 0
 """
 _DROP = "DELETE FROM dragoman_registrations WHERE id = $1"
 _STIR = "UPDATE dragoman_registrations SET due = COALESCE(due, $2) WHERE id = $1"
