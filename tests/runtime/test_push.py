@@ -294,7 +294,11 @@ async def test_without_credentials_and_token_there_are_no_such_headers(
         ("token", {"token": "a\r\nb: c"}),
         ("authentication.scheme", {"authentication": AuthenticationInfo(scheme="Bearer\n", credentials="x")}),
         ("authentication.credentials", {"authentication": AuthenticationInfo(scheme="Bearer", credentials="x\0")}),
+        ("url", {"url": "http://client.example/" + "x" * 8_192}),
+        ("token", {"token": "x" * 8_193}),
+        ("id", {"id": "x" * 8_193}),
     ],
+    ids=lambda one: one if isinstance(one, str) else "",
 )
 async def test_what_may_not_be_called_or_sent_is_refused_when_registered(
     desk: OpenDesk, field: str, fields: dict[str, Any], inline: bool

@@ -30,6 +30,7 @@ TOKEN_HEADERS = ("X-A2A-Notification-Token", "A2A-Notification-Token")
 GONE = 410
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LONGEST = 8_192  # characters of each text of a webhook, which fits into what servers take as a header
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,15 @@ def headers(config: TaskPushNotificationConfig, media: str) -> dict[str, str]:
 
 
 def unsendable(config: TaskPushNotificationConfig) -> list[tuple[str, str]]:
-    """The secrets of a config that cannot be header values: (field, text) of each."""
+    """What of a config cannot be sent: (field, text) of each. Secrets become header values, and all of it is kept."""
     given = config.authentication
-    rows = [("token", config.token)]
+    secrets = [("token", config.token)]
     if given is not None:
-        rows += [("authentication.scheme", given.scheme), ("authentication.credentials", given.credentials)]
-    return [(field, "must not contain control characters") for field, value in rows if _CONTROL.search(value)]
+        secrets += [("authentication.scheme", given.scheme), ("authentication.credentials", given.credentials)]
+    wrong = [(field, "must not contain control characters") for field, value in secrets if _CONTROL.search(value)]
+    texts = [("id", config.id), ("url", config.url), *secrets]
+    too_long = f"must not be longer than {_LONGEST} characters"
+    return wrong + [(field, too_long) for field, value in texts if len(value) > _LONGEST]
 
 
 def is_last(event: StreamResponse) -> bool:

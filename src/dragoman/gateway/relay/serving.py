@@ -6,6 +6,8 @@ Rules of this module:
   only after that, so a process that dies delivers again, never less.
 - A line that failed is given back with the time of its next attempt: waiting costs no memory and outlives us.
 - A claim is for a time, which is prolonged while we live. No attempt begins that could outlast it.
+- While half of the attempts are under way, one host has a quarter of them at most: who is slow or does not answer
+  holds up nobody else. What is beyond that waits a little.
 - A webhook that answers 410 is forgotten. One that gave up on something goes on with the whole task.
 - What others put into a shared outbox is found by looking now and then.
 - A clock may be put back. Times that no line can have are brought near, so that none waits until it has caught up.
@@ -18,8 +20,11 @@ import logging
 import random
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -33,6 +38,7 @@ from .telling import whole_task
 log = logging.getLogger("dragoman.relay")
 
 _NO_ANSWER = Answer(0)
+_SHARED_OUT = 16  # attempts at once, from which on hosts have shares of them
 _LEASES = 10  # of ours that another gateway's may take: its configuration can differ
 _TOGETHER = 0.005  # seconds that what comes one after the other is gathered in
 
@@ -102,6 +108,7 @@ class Serving:
         self._held_until = 0.0
         self._wake = asyncio.Event()
         self._lines: set[asyncio.Task[None]] = set()
+        self._at_host: Counter[str] = Counter()
         self._settled: list[tuple[Settled, asyncio.Future[None]]] = []
         self._delivered: list[int] = []
         self._keeping: asyncio.Task[None] | None = None
@@ -161,13 +168,30 @@ class Serving:
     async def _claim(self, lines: int) -> None:
         until = self._clock() + self._pace.lease
         for claim in await self._outbox.claim(self._holder, until, lines=lines, each=self._pace.each):
+            host = _host(claim)
+            if self._has_its_share(host):
+                self._postpone(claim)
+                continue
+            self._at_host[host] += 1
             task = asyncio.create_task(self._line(claim))
             self._lines.add(task)
-            task.add_done_callback(self._left)
+            task.add_done_callback(partial(self._left, host))
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _left(self, host: str, task: asyncio.Task[None]) -> None:
         self._lines.discard(task)
+        self._at_host[host] -= 1
+        if not self._at_host[host]:
+            del self._at_host[host]
         self._wake.set()
+
+    def _has_its_share(self, host: str) -> bool:
+        most = self._pace.in_flight
+        return _SHARED_OUT <= most <= 2 * len(self._lines) and self._at_host[host] >= most // 4
+
+    def _postpone(self, claim: Claim) -> None:
+        """Give a line back untouched, so that lines of others are claimed before it comes again."""
+        due = self._clock() + self._pace.poll * (1 + 4 * self._chance())
+        self._put_down(Settled(registration_id=claim.registration.id, failures=claim.failures, due=due))
 
     async def _pause(self, due: float | None) -> None:
         wait = self._pace.poll if due is None else min(self._pace.poll, max(due - self._clock(), _TOGETHER))
@@ -331,6 +355,10 @@ class Serving:
     async def _prune(self) -> None:
         now, day, pace = self._clock(), 86_400.0, self._pace
         await self._outbox.prune(dead=now - pace.dead * day, ended=now - pace.ended, idle=now - pace.idle * day)
+
+
+def _host(claim: Claim) -> str:
+    return urlsplit(claim.registration.config.url).netloc.lower()
 
 
 def _name(claim: Claim) -> str:
