@@ -298,7 +298,7 @@ async def test_without_credentials_and_token_there_are_no_such_headers(
         ("token", {"token": "x" * 8_193}),
         ("id", {"id": "x" * 8_193}),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda one: one if isinstance(one, str) else str(one)[:60],
 )
 async def test_what_may_not_be_called_or_sent_is_refused_when_registered(
     desk: OpenDesk, field: str, fields: dict[str, Any], inline: bool

@@ -54,7 +54,7 @@ async def admit(config: TaskPushNotificationConfig, guard: Guard | None, seconds
     """
     violations = unsendable(config)
     try:
-        if guard is not None:
+        if guard is not None and not violations:
             async with asyncio.timeout(seconds):
                 await guard.check(config.url)
     except TargetRefused as refusal:
