@@ -167,6 +167,43 @@ async def test_who_may_call_is_taken_over(two: list[Upstream], file: Path, tmp_p
         assert (await status("first-key"), await status("another")) == (401, 200)
 
 
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ('[[auth.key]]\nname = "bob"\nsecret = { file = "bob" }\n', b"not valid any more"),
+        ('{both}[[auth.caller]]\nname = "ada"\nupstreams = []\n', b"may not call a"),
+        ('{both}[[auth.caller]]\nname = "ada"\noperations = ["GetTask"]\n', b"may not call SendStreamingMessage"),
+    ],
+    ids=["gone", "another agent", "another operation"],
+)
+@pytest.mark.parametrize("face", [JSON, Face("GRPC", "0.3")], ids=str)
+async def test_a_stream_ends_with_the_right_to_it_and_those_of_others_go_on(
+    two: list[Upstream], file: Path, tmp_path: Path, after: str, told: bytes, face: Face
+) -> None:
+    both = ""
+    for name in ("ada", "bob"):
+        (tmp_path / name).write_text(f"{name}-key")
+        both += f'[[auth.key]]\nname = "{name}"\nsecret = {{ file = "{name}" }}\n'
+    async with scene(file, both + table(two[0], "a")) as one:
+        exchanges = [
+            begin(one.board, wire(face, SEND_STREAMING_MESSAGE, sending("hold"), headers={"x-api-key": f"{name}-key"}))
+            for name in ("ada", "bob")
+        ]
+        adas, bobs = [asyncio.create_task(exchange.run()) for exchange in exchanges]
+        for exchange in exchanges:
+            await exchange.until(lambda answer: b"holding" in answer.body)
+        await one.write(both + table(two[0], "a"))
+        assert not adas.done()
+        await one.write(after.replace("{both}", both) + table(two[0], "a"))
+        answer = await adas
+        said = answer.body if answer.trailers is None else answer.trailers["grpc-message"].encode()
+        assert told in said.replace(b"%20", b" ") and answer.complete
+        assert not bobs.done()
+        two[0].behind.stage.go.set()
+        assert b"OMPLETED" in (await bobs).body or face.binding == "GRPC"
+        assert not one.board.common.admission or not one.board.common.admission.accounts.streams
+
+
 async def test_a_file_that_lost_its_auth_opens_the_gateway_only_if_somebody_asks(
     two: list[Upstream], file: Path
 ) -> None:

@@ -11,7 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,6 +38,7 @@ from ..security.callers import Verifier
 from ..service import A2AService, AnyOperation, ByteStream, Caller, Context, EventStream, Item, Stream
 from .accounts import Account, Accounts
 from .config.auth import Auth
+from .held import Held
 from .layer import Layer
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Admitted(Layer):
         """As ``A2AService.stream``."""
         ctx.lease = lease = OpenStream(self._opened(op, ctx))
         try:
-            return Held(await self.inner.stream(op, request, ctx), lease)
+            return self._held(await self.inner.stream(op, request, ctx), lease, op, ctx)
         except BaseException:
             lease.release()
             raise
@@ -162,10 +163,13 @@ class Admitted(Layer):
         """As ``PassThrough.exchange_stream``."""
         lease = OpenStream(self._opened(op, ctx))
         try:
-            return Held(await self._through.exchange_stream(op, body, ctx), lease)
+            return self._held(await self._through.exchange_stream(op, body, ctx), lease, op, ctx)
         except BaseException:
             lease.release()
             raise
+
+    def _held(self, stream: Stream[Item], lease: OpenStream, op: AnyOperation, ctx: Context) -> Held[Item]:
+        return Held(stream, lease.release, ctx.caller.name, op, self._upstream, self._accounts.streams)
 
     def _begun(self, op: AnyOperation, ctx: Context) -> Account:
         account = self._accounts.admit(ctx.caller.name, op, self._upstream)
@@ -217,20 +221,3 @@ class OpenStream(OpenCall):
 
     def _count(self, more: int) -> None:
         self._account.streams += more
-
-
-class Held(Stream[Item]):
-    """A stream that is on somebody's account until it is closed."""
-
-    def __init__(self, inner: Stream[Item], lease: OpenStream) -> None:
-        self._inner = inner
-        self._lease: OpenStream | None = lease
-
-    async def batch(self) -> Sequence[Item]:
-        return await self._inner.batch()
-
-    async def aclose(self) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            lease.release()
-        await self._inner.aclose()
