@@ -9,6 +9,7 @@ from dragoman.store.base import TaskQuery, Webhook
 from dragoman.store.memory import MemoryStore
 
 ADA = ("", "ada")
+BOB = ("", "bob")
 EVE = ("", "eve")
 
 
@@ -38,12 +39,13 @@ async def test_when_no_task_is_terminal_the_oldest_goes() -> None:
     assert await kept(store) == ["b", "c"]
 
 
-async def test_the_limit_counts_the_tasks_of_everybody() -> None:
-    store = MemoryStore(limit=2)
-    await store.save(EVE, task("a"))
-    await store.save(ADA, task("b"))
-    await store.save(ADA, task("c"))
-    assert (await kept(store, EVE), await kept(store)) == ([], ["b", "c"])
+async def test_the_limit_counts_the_tasks_of_everybody_and_nobody_pushes_out_those_of_others() -> None:
+    store = MemoryStore(limit=20)
+    for owner, number in ((EVE, 5), (BOB, 6), (ADA, 100)):
+        for one in range(number):
+            await store.save(owner, task(f"t{one:03}"))
+    assert [len(await kept(store, owner)) for owner in (EVE, BOB, ADA)] == [5, 6, 9]
+    assert await kept(store, ADA) == [f"t{one:03}" for one in range(91, 100)]
 
 
 async def test_saving_a_task_again_does_not_count_twice() -> None:

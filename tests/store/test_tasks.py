@@ -15,6 +15,7 @@ from dragoman.store.sql.database import Database
 from dragoman.store.sql.tasks import SqlStore, _listing
 
 ADA = ("", "ada")
+BOB = ("", "bob")
 EVE = ("", "eve")
 
 
@@ -95,11 +96,22 @@ async def test_when_no_task_is_terminal_the_longest_unchanged_goes(database: Dat
     assert await kept(store) == ["b", "c"]
 
 
-async def test_the_limit_counts_the_tasks_of_everybody(database: Database, clock: Clock) -> None:
+async def test_the_limit_counts_the_tasks_of_everybody_and_nobody_pushes_out_those_of_others(
+    database: Database, clock: Clock
+) -> None:
+    store = SqlStore(database, limit=20, clock=clock)
+    await save(store, clock, *(task(f"e{number}") for number in range(5)), owner=EVE)
+    await save(store, clock, *(task(f"b{number}") for number in range(6)), owner=BOB)
+    await save(store, clock, *(task(f"a{number}") for number in range(100)))
+    found = [len(await kept(store, owner)) for owner in (EVE, BOB, ADA)]
+    assert found == [5, 6, 9]
+    assert await kept(store, ADA) == [f"a{number}" for number in range(91, 100)]
+
+
+async def test_who_is_alone_has_it_all(database: Database, clock: Clock) -> None:
     store = SqlStore(database, limit=2, clock=clock)
-    await save(store, clock, task("a"), owner=EVE)
-    await save(store, clock, task("b"), task("c"))
-    assert (await kept(store, EVE), await kept(store)) == ([], ["b", "c"])
+    await save(store, clock, task("b"), task("c"), task("d"))
+    assert await kept(store) == ["c", "d"]
 
 
 async def test_many_tasks_go_at_once(database: Database, clock: Clock) -> None:

@@ -21,7 +21,7 @@ class MemoryStore(Store):
     """Keeps at most ``limit`` tasks (default 10,000).
 
     Above it the task that has been terminal for longest goes, with its webhook configs; only when none is terminal,
-    the one that was stored first.
+    the one that was stored first. An owner who has more than an equal share of all makes room among its own.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
@@ -47,7 +47,7 @@ class MemoryStore(Store):
         if task.status.state in _TERMINAL:  # which a task becomes once
             self._ended.append((owner, task.id))
         if self._count > self._limit:
-            self._evict()
+            self._make_room(owner, tasks)
 
     async def delete(self, owner: Owner, task_id: str) -> None:
         self._drop(owner, task_id)
@@ -71,6 +71,14 @@ class MemoryStore(Store):
 
     async def aclose(self) -> None:
         """Nothing is held that would have to be let go."""
+
+    def _make_room(self, owner: Owner, tasks: dict[str, Task]) -> None:
+        """For a task of that owner, who has these."""
+        if len(self._tasks) > 1 and len(tasks) > self._limit / len(self._tasks):
+            ended = (id for id, one in tasks.items() if one.status.state in _TERMINAL)
+            self._drop(owner, next(ended, None) or next(iter(tasks)))
+        else:
+            self._evict()
 
     def _evict(self) -> None:
         while self._ended:

@@ -1,4 +1,7 @@
-"""Forgetting tasks that are too old or too many, beside the saves."""
+"""Forgetting tasks that are too old or too many, beside the saves.
+
+Where there are too many, those go first whose owner has most: nobody pushes out what others have.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,12 @@ DELETE FROM dragoman_tasks WHERE (tenant, owner, id) IN
   (SELECT tenant, owner, id FROM dragoman_tasks ORDER BY ended DESC, saved LIMIT $1)
 RETURNING tenant, owner, id
 """
+_TOO_MANY_OF_ONE = """
+DELETE FROM dragoman_tasks WHERE tenant = $1 AND owner = $2 AND id IN
+  (SELECT id FROM dragoman_tasks WHERE tenant = $1 AND owner = $2 ORDER BY ended DESC, saved LIMIT $3)
+RETURNING tenant, owner, id
+"""
+_MOST = "SELECT tenant, owner, COUNT(*) AS tasks FROM dragoman_tasks GROUP BY tenant, owner ORDER BY tasks DESC LIMIT 2"
 _COUNT = "SELECT COUNT(*) FROM dragoman_tasks"
 _CONFIGS = "DELETE FROM dragoman_webhooks WHERE tenant = $1 AND owner = $2 AND task_id = $3"
 #: Of tasks that never came.
@@ -72,8 +81,17 @@ class Pruning:
             await self._database.execute(_ORPHANS, horizon)
         if self._limit is not None:
             [(count,)] = await self._database.fetch(_COUNT)
-            for done in range(0, count - self._limit, _CHUNK):
-                await self._drop(_TOO_MANY, min(_CHUNK, count - self._limit - done))
+            excess = count - self._limit
+            while excess > 0 and (gone := await self._make_room(excess)):
+                excess -= gone
+
+    async def _make_room(self, excess: int) -> int:
+        """Drop some of the owner who has most, down to what the next one has; returns how many."""
+        [(tenant, owner, most), *others] = await self._database.fetch(_MOST)
+        if not others:
+            return await self._drop(_TOO_MANY, min(excess, _CHUNK))
+        above = max(most - others[0][2], excess // 8, 1)  # steps of some size, where several have as much
+        return await self._drop(_TOO_MANY_OF_ONE, tenant, owner, min(excess, _CHUNK, above))
 
     async def settled(self) -> None:
         """Let the sweep under way come to its end."""
