@@ -61,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except DragomanError as error:
-        complain(str(error), hint=getattr(error, "hint", ""))
+        complain("; ".join((str(error), *getattr(error, "__notes__", ()))), hint=getattr(error, "hint", ""))
         return next(code for kind, code in EXIT_CODES if isinstance(error, kind))
     except ImportError as error:
         return _missing(error)

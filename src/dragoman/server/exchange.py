@@ -296,6 +296,8 @@ def _let_go(error: BaseException | None) -> None:
 def _as_a2a(error: Exception, op: AnyOperation) -> A2AError:
     match error:
         case A2AError():
+            if notes := getattr(error, "__notes__", ()):  # for us: where the agent is, say
+                log.info("%s: %s: %s", op.name, type(error).__name__, "; ".join(notes))
             return error
         case TimeoutError():
             return DeadlineExceededError(f"{op.name} took longer than the caller's deadline")

@@ -6,6 +6,7 @@ Rules of this module:
   are about credentials whatever the body says.
 - A body that is no JSON was not written by an agent. The status then names the error, and the text says who may
   have written it and what to look at next.
+- An error of A2A's own may go on to somebody who must not know where the agent is: its url is in a note, not the text.
 """
 
 from __future__ import annotations
@@ -67,20 +68,22 @@ def refusal(response: HttpResponse, read: Callable[[HttpResponse], bytes], url: 
         found = error
     by_agent = response.body.lstrip()[:1] in (b"{", b"[")
     written = found if isinstance(found, A2AError) and by_agent else None
-    meant = _credentials(response, written, url) or written or _page(response, url)
+    meant = _credentials(response, written) or written or _page(response, url)
     if isinstance(meant, A2AError) and meant.retry_after is None:
         meant.retry_after = retry_after(Headers(response.headers))
+    if isinstance(meant, A2AError) and meant is not written:
+        meant.add_note(f"HTTP {response.status} from {url}")
     return meant
 
 
-def _credentials(response: HttpResponse, written: A2AError | None, url: str) -> A2AError | None:
+def _credentials(response: HttpResponse, written: A2AError | None) -> A2AError | None:
     said = f": {written.message}" if written else ""
     if response.status == 401:
         challenge = Headers(response.headers).text("www-authenticate", "Bearer")
-        message = f"{url} wants credentials (401, {challenge}){said}"
+        message = f"The agent wants credentials (401, {challenge}){said}"
         return UnauthenticatedError(message, challenge=challenge)
     if response.status == 403:
-        return PermissionDeniedError(f"{url} refuses these credentials (403){said}")
+        return PermissionDeniedError(f"The agent refuses these credentials (403){said}")
     return None
 
 
@@ -88,7 +91,7 @@ def _page(response: HttpResponse, url: str) -> DragomanError:
     known = _BY_STATUS.get(response.status)
     if known is not None:
         kind, text = known
-        return kind(f"{text} (HTTP {response.status} from {url})")
+        return kind(f"{text} (HTTP {response.status})")
     if 300 <= response.status < 400:
         target = Headers(response.headers).text("location", "nowhere")
         return PeerError(
