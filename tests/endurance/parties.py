@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-READY = 30.0  # seconds
+READY = 60.0
 STOP = 15.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

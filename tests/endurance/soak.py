@@ -176,7 +176,7 @@ async def _restart(made: Rig, found: Soak, outages: Outages, until: asyncio.Even
         try:
             await party.start()
         except (RuntimeError, TimeoutError) as error:
-            found.tally.failed(f"{name} restart", error)
+            found.tally.failed(f"restart of {name}", error)  # which no outage explains
             return
         outages.up(name)
 
