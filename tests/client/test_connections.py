@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ import trustme
 
 from dragoman import errors
 from dragoman.client.client import Tls, connect
+from dragoman.client.transports.connection import read_chunk
 from tests.client.peers import TASK, Peer, card, interface, reply, rpc
 
 
@@ -103,3 +105,26 @@ async def test_a_peer_that_does_not_know_the_name_is_doubted_in_words(peer: Peer
         with pytest.raises(errors.MethodNotFoundError):
             await agent.send_text("hello")
     assert len(notes) == 1 and "pin version='0.3'" in notes[0]
+
+
+class Deaf:
+    """A body whose next piece is there at the very moment in which whoever waits for it is told to stop."""
+
+    async def read_chunk(self) -> bytes:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return b"x"
+
+
+async def test_a_cancellation_is_heard_though_a_piece_of_the_body_is_there() -> None:
+    reading = asyncio.ensure_future(read_chunk(Deaf()))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+async def test_so_is_a_time_limit() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await read_chunk(Deaf())  # type: ignore[arg-type]

@@ -13,8 +13,10 @@ Rules of this module:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from ...errors import ConfigError, DragomanError, PeerError, TransportError
 from ...protocol.messages import HttpResponse
@@ -25,13 +27,25 @@ try:
     from pyreqwest.exceptions import BodyDecodeError, DecodeError, PyreqwestError, RequestTimeoutError
     from pyreqwest.http import HeaderMap, Url
     from pyreqwest.proxy import ProxyBuilder
-    from pyreqwest.response import Response
+    from pyreqwest.response import Response, ResponseBodyReader
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigError("HTTP needs the package pyreqwest: pip install dragoman[client]") from error
 
+if TYPE_CHECKING:
+    from pyreqwest.bytes import Bytes
+
 _IDLE = timedelta(seconds=4)
 
-__all__ = ["Fetch", "HeaderMap", "PyreqwestError", "build_client", "parse_url", "read_body", "transport_error"]
+__all__ = [
+    "Fetch",
+    "HeaderMap",
+    "PyreqwestError",
+    "build_client",
+    "parse_url",
+    "read_body",
+    "read_chunk",
+    "transport_error",
+]
 
 
 def build_client(timeouts: Timeouts, tls: Tls, proxy: str | None = None) -> Client:
@@ -71,6 +85,21 @@ def parse_url(url: str) -> Url:
         raise ConfigError(f"{url!r} is not a url: {error}") from error
 
 
+async def read_chunk(reader: ResponseBodyReader) -> Bytes | None:
+    """The next piece of a body, None at its end.
+
+    A cancellation that comes when a piece is just there goes unheard in the library: the piece is returned, and whoever
+    reads on would never end. So it is looked for.
+    """
+    task = asyncio.current_task()
+    assert task is not None  # a coroutine runs in one
+    before = task.cancelling()
+    chunk = await reader.read_chunk()
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
+    return chunk
+
+
 async def read_body(reply: Response, limit: int, url: str) -> bytes:
     """The whole body of a reply. Raises ``PeerError`` beyond ``limit`` bytes.
 
@@ -82,7 +111,7 @@ async def read_body(reply: Response, limit: int, url: str) -> bytes:
     reader, left = reply.body_reader, limit
     chunks: list[bytes] = []
     try:
-        while (chunk := await reader.read_chunk()) is not None:
+        while (chunk := await read_chunk(reader)) is not None:
             left -= len(chunk)
             if left < 0:
                 raise PeerError(f"{url} sent more than the {limit} bytes that a reply may have", status=reply.status)

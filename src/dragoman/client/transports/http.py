@@ -27,7 +27,7 @@ from ..options import Limits, Timeouts
 from . import refusals
 from .base import activated
 from .bodies import EventBody, LineBody, StreamBody, WholeBody
-from .connection import HeaderMap, PyreqwestError, parse_url, read_body, transport_error
+from .connection import HeaderMap, PyreqwestError, parse_url, read_body, read_chunk, transport_error
 
 if TYPE_CHECKING:
     from pyreqwest.client import Client
@@ -205,7 +205,7 @@ class HttpTransport:
         kind = (reply.get_header("content-type") or "").partition(";")[0].strip().lower()
         first = b""
         if not kind:  # taken for what its first bytes look like
-            first = bytes(await reply.body_reader.read_chunk() or b"")
+            first = bytes(await read_chunk(reply.body_reader) or b"")
             kind = "text/event-stream" if first.lstrip(_BLANK)[:1] in _EVENT_STARTS else ""
         if kind == "text/event-stream":
             return HttpStream(self, op, exchange, reply, EventBody(self._limits.event), first)
@@ -259,7 +259,7 @@ class HttpStream(ByteStream):
         assert self._reader is not None
         try:
             async with asyncio.timeout(self._silence):
-                chunk = await self._reader.read_chunk()
+                chunk = await read_chunk(self._reader)
         except TimeoutError:
             said = f"{self._url} sent nothing for {self._silence:g} seconds on an open stream"
             self._error = TransportError(said, timed_out=True)
