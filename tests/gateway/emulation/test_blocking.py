@@ -68,7 +68,7 @@ async def still_working(one: Any, task: Task | None) -> None:
 async def test_a_callers_deadline_gets_it_what_is_known_by_then(face: Face) -> None:
     async with rig(emulate=("blocking",), waits=False) as one:
         client = await one.client(face)
-        await still_working(one, (await client.send_message(sending("steps"), timeout=3)).task)
+        await still_working(one, (await client.send_message(sending("steps"), timeout=6)).task)
 
 
 async def test_the_agents_time_to_reply_is_the_longest_wait() -> None:
