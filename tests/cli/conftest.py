@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,26 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+_HELD: list[socket.socket] = []
+
+
+def nowhere() -> str:
+    """A url at which nobody listens, nor will: the port is held as long as the tests run."""
+    one = socket.socket()
+    one.bind(("127.0.0.1", 0))
+    _HELD.append(one)
+    return f"http://127.0.0.1:{one.getsockname()[1]}"
+
+
+def free_port() -> int:
+    """One that the system gives to no connection, so that it stays free until it is made use of."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Process:

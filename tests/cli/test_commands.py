@@ -6,7 +6,6 @@ import io
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import pytest
 from dragoman.cli import main
 from dragoman.faces import ALL_FACES, FACES, Face
 from dragoman.model import SEND_MESSAGE
-from tests.cli.conftest import Page, Process
+from tests.cli.conftest import Page, Process, nowhere
 
 Capture = pytest.CaptureFixture[str]
 COMMANDS = ["gateway", "serve", "call", "card", "convert"]
@@ -50,13 +49,6 @@ def test_the_version_is_printed(capsys: Capture) -> None:
 
 
 # -- exit codes
-
-
-def nowhere() -> str:
-    """A url at which nobody listens."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{one.getsockname()[1]}"
 
 
 USAGE: list[tuple[str, ...]] = [

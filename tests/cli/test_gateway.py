@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,9 @@ from typing import Any
 import pytest
 
 from dragoman.cli import main
-from tests.cli.conftest import Page, Process
+from tests.cli.conftest import Page, Process, nowhere
 
 Capture = pytest.CaptureFixture[str]
-
-
-def nowhere() -> str:
-    """A url at which nobody listens."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{one.getsockname()[1]}"
 
 
 @pytest.fixture

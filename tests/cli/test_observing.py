@@ -6,7 +6,6 @@ import http.client
 import json
 import re
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,16 +18,9 @@ from dragoman.cli import main
 from dragoman.cli.observing import Observing
 from dragoman.errors import ConfigError
 from dragoman.gateway.config import Config, Observe, Server, Upstream
-from tests.cli.conftest import Process
+from tests.cli.conftest import Process, free_port, nowhere
 
 Capture = pytest.CaptureFixture[str]
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def get(url: str, path: str) -> tuple[int, Any]:
@@ -141,7 +133,7 @@ def test_a_port_of_its_own_takes_the_pages_off_the_shared_one(agent: Process, ca
 
 def test_a_gateway_whose_agents_are_away_is_alive_but_not_ready(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "gateway.toml"
-    file.write_text(f'[[upstream]]\nurl = "http://127.0.0.1:{free_port()}"\n')
+    file.write_text(f'[[upstream]]\nurl = "{nowhere()}"\n')
     one = Process("gateway", "--config", str(file))
     assert main.run(["gateway", "health", one.url]) == 0
     assert main.run(["gateway", "health", one.url, "--ready"]) == main.FINDINGS

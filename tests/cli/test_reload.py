@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -17,14 +16,7 @@ from dragoman.cli import main
 from dragoman.cli.hosting import Serving
 from dragoman.cli.merging import merged, server_of
 from dragoman.gateway.config import Server
-from tests.cli.conftest import Process
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+from tests.cli.conftest import Process, free_port
 
 
 def get(url: str) -> Any:
