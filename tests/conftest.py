@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import pytest
+
+# Processes are started from here while gRPC has threads: its handlers around a fork would run in the child, where they
+# can fail. None of the children uses gRPC of its parent.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 _PLACES = itertools.count()
 

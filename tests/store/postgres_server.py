@@ -44,7 +44,7 @@ class PostgresServer:
     def database(self) -> str:
         """The URL of what looks like a new, empty database: a schema of its own, which costs less."""
         name = f"schema{next(self._numbers)}"
-        self._run("psql", "-q", "-h", str(self._folder), "-U", "ada", "-c", f"CREATE SCHEMA {name}", "postgres")
+        self._run("psql", "-X", "-q", "-h", str(self._folder), "-U", "ada", "-c", f"CREATE SCHEMA {name}", "postgres")
         return f"postgresql://ada@/postgres?host={self._folder}&search_path={name}"
 
     def remove(self) -> None:
