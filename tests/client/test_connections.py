@@ -14,7 +14,7 @@ import trustme
 
 from dragoman import errors
 from dragoman.client.client import Tls, connect
-from dragoman.client.transports.connection import read_chunk
+from dragoman.heeding import Heeding
 from tests.client.peers import TASK, Peer, card, interface, reply, rpc
 
 
@@ -107,24 +107,38 @@ async def test_a_peer_that_does_not_know_the_name_is_doubted_in_words(peer: Peer
     assert len(notes) == 1 and "pin version='0.3'" in notes[0]
 
 
-class Deaf:
-    """A body whose next piece is there at the very moment in which whoever waits for it is told to stop."""
+async def deaf(ending: Exception | None = None) -> bytes:
+    """What is there, or fails, at the very moment in which whoever waits for it is told to stop."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    if ending is not None:
+        raise ending
+    return b"x"
 
-    async def read_chunk(self) -> bytes:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
-        return b"x"
 
+@pytest.mark.parametrize("ending", [None, ValueError("refused")], ids=["a result", "an error"])
+async def test_a_cancellation_is_heard_whatever_the_library_makes_of_it(ending: Exception | None) -> None:
+    async def read() -> bytes:
+        with Heeding():
+            return await deaf(ending)
 
-async def test_a_cancellation_is_heard_though_a_piece_of_the_body_is_there() -> None:
-    reading = asyncio.ensure_future(read_chunk(Deaf()))  # type: ignore[arg-type]
+    reading = asyncio.ensure_future(read())
     await asyncio.sleep(0)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
 
 
-async def test_so_is_a_time_limit() -> None:
+async def test_so_is_a_time_limit_and_nothing_that_came_before() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await read_chunk(Deaf())  # type: ignore[arg-type]
+            with Heeding():
+                await deaf()
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    with Heeding():
+        await asyncio.sleep(0)
+    task.uncancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 
 from dragoman import errors
 from dragoman.client.client import Client, Resume, Timeouts, connect
-from dragoman.model import DeleteTaskPushNotificationConfigRequest, TaskState
+from dragoman.model import DeleteTaskPushNotificationConfigRequest, TaskPushNotificationConfig, TaskState
 from tests.client.peers import DONE, TASK, Peer, Reply, card, interface, reply, rpc
 
 KIND_TASK = '{"kind":"task","id":"t-1","contextId":"c-1","status":{"state":"completed"}}'
@@ -181,3 +182,27 @@ async def test_what_was_forgiven_is_said_or_refused(peer: Peer) -> None:
 async def test_a_header_that_cannot_be_sent_is_our_callers_mistake(peer: Peer, headers: dict[str, str]) -> None:
     with pytest.raises(errors.ConfigError, match="X-Key"):
         await (await client(peer)).get_task("t-1", headers=headers)
+
+
+NEEDS_BARE = '{"code":-32602,"message":"TaskPushNotificationConfig missing pushNotificationConfig"}'
+CREATED = '{"name":"tasks/t/pushNotificationConfigs/c","pushNotificationConfig":{"id":"c","url":"https://h.example/"}}'
+
+
+async def test_a_webhook_is_created_in_the_other_shape_where_the_agent_wants_that(peer: Peer) -> None:
+    config = TaskPushNotificationConfig(task_id="t", id="c", url="https://h.example/")
+    peer.plays(reply(NEEDS_BARE, status=400), reply(CREATED, status=201), reply(CREATED, status=201))
+    async with await connect(card(interface(peer.url, "0.3/HTTP+JSON"))) as agent:
+        for _ in range(2):
+            assert (await agent.create_task_push_notification_config(config)).url == config.url
+    shapes = [sorted(json.loads(one.body)) for one in peer.asked]
+    whole, bare = ["config", "configId", "parent"], ["name", "parent", "pushNotificationConfig"]
+    assert shapes == [whole, bare, bare]  # and it is remembered
+
+
+async def test_a_webhook_that_is_refused_in_both_shapes_is_refused(peer: Peer) -> None:
+    config = TaskPushNotificationConfig(task_id="t", id="c", url="https://h.example/")
+    peer.plays(reply(NEEDS_BARE, status=400), reply(NEEDS_BARE, status=400))
+    async with await connect(card(interface(peer.url, "0.3/HTTP+JSON"))) as agent:
+        with pytest.raises(errors.InvalidParamsError):
+            await agent.create_task_push_notification_config(config)
+    assert len(peer.asked) == 2

@@ -8,7 +8,7 @@ Rules of this module:
   gives it a context with those that may go on, not the one that came in (``gateway.forwarding``).
 - Fields that belong to the protocol or the connection are never taken from there. To an interface that may not have
   credentials, only trace context goes.
-- Nothing is sent twice.
+- Nothing is sent twice, but what the agent refused for its shape, where peers do not agree on that.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 
 from ..dialects.base import Dialect, Notes
-from ..dialects.v03_proto import ProtoShape
-from ..errors import ConfigError, MethodNotFoundError, PeerError, UnsupportedOperationError
+from ..dialects.v03_proto import ProtoJsonDialect, ProtoShape
+from ..errors import ConfigError, InvalidParamsError, MethodNotFoundError, PeerError, UnsupportedOperationError
 from ..faces import Face
 from ..ledger import Ledger
 from ..model import Req, Res, Streaming, Unary
@@ -73,6 +73,7 @@ class Remote:
         self.face = face
         self.behaviour = behaviour
         self.dialect = dialect
+        self._found: dict[str, Dialect] = {}
         self._files = dialect if isinstance(dialect, ProtoShape) else None
         self._transport = transport
         self.tenant = tenant if face.version == "1.0" else ""
@@ -87,13 +88,18 @@ class Remote:
     async def call(self, op: Unary[Req, Res], request: Req, ctx: Context) -> Res:
         """See ``A2AService.call``. Raises ``UnsupportedOperationError`` without a call if the version has no such
         operation."""
-        dialect = self.speaking(ctx)
+        dialect = self._found.get(op.name) or self.speaking(ctx)
         body = self._body(op, request, dialect)
         try:
-            raw = await self._transport.unary(op.name, body, self._headers(ctx), self._time(ctx), ctx)
+            raw = await self.exchange(op, body, ctx)
         except MethodNotFoundError as error:
             self._doubt(op, error)
             raise
+        except InvalidParamsError:
+            other = dialect.otherwise(op) if isinstance(dialect, ProtoJsonDialect) else None
+            if other is None:
+                raise
+            raw = await self._again(op, request, other, ctx)
         if not self._reading:
             reply: Res = dialect.load_reply(op, raw)
         else:
@@ -101,6 +107,12 @@ class Remote:
             reply = dialect.load_reply(op, raw, notes)
             self.read(op, notes)
         return without_history(reply) if self.cuts_history(request) else reply
+
+    async def _again(self, op: AnyOperation, request: Any, other: Dialect, ctx: Context) -> bytes:
+        """Say in another way what the agent did not understand, and go on so if it understands that."""
+        raw = await self.exchange(op, self._body(op, request, other), ctx)
+        self._found[op.name] = other
+        return raw
 
     async def stream(self, op: Streaming[Req], request: Req, ctx: Context) -> EventStream:
         """See ``A2AService.stream``. The stream begins with a Task or a Message whatever the peer began with."""

@@ -45,16 +45,26 @@ class Writing:
     """How one message is written.
 
     ``kind``: objects with ``kind``, else the proto shape. ``extras``: keys that not every 0.3 proto has (metadata of
-    parts, names of files). ``files``: how the peer keeps the bytes of files in the proto shape.
+    parts, names of files). ``files``: how the peer keeps the bytes of files in the proto
+    shape. ``bare_configs``: a webhook is created by its config alone, not by a request that holds it.
     """
 
-    __slots__ = ("extras", "files", "kind", "lost", "part", "parts", "roles", "states")
+    __slots__ = ("bare_configs", "extras", "files", "kind", "lost", "part", "parts", "roles", "states")
 
-    def __init__(self, notes: Notes | None, *, kind: bool = False, extras: bool = True, files: Files = BYTES) -> None:
+    def __init__(
+        self,
+        notes: Notes | None,
+        *,
+        kind: bool = False,
+        extras: bool = True,
+        files: Files = BYTES,
+        bare_configs: bool = False,
+    ) -> None:
         self.lost = notes.lost if notes is not None else []
         self.kind = kind
         self.extras = extras
         self.files = files
+        self.bare_configs = bare_configs
         self.part = _kind_part if kind else _proto_part
         self.parts = "parts" if kind else "content"
         self.roles = ROLE_TO_KIND if kind else ROLE_TO_PROTO

@@ -133,6 +133,8 @@ def _create_config(value: model.TaskPushNotificationConfig, w: Writing) -> Tree:
     if w.kind:
         return _task_push_config(value, w)
     out: Tree = {"parent": task_name(value.task_id, "taskId")}
+    if w.bare_configs:
+        return out | _task_push_config(value, w)
     if value.id:
         out["configId"] = value.id
     out["config"] = _task_push_config(value, w)

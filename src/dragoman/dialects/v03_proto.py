@@ -12,13 +12,13 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Self
 
 import msgspec
 
-from ..model import GET_EXTENDED_AGENT_CARD, Operation
+from ..model import CREATE_PUSH_CONFIG, GET_EXTENDED_AGENT_CARD, Operation
 from ..protocol.fields import table
 from ..protocol.operations import Version
 from ..protocol.wire import WireError, WireFormat
@@ -37,12 +37,14 @@ _KIND = v03.KindDialect(blocking_default=False)
 class ProtoShape:
     """What both dialects share, whose files have two forms.
 
-    ``files``: how the peer keeps the bytes of files. ``extras``: write what was added to the proto after its
+    ``files``: how the peer keeps the bytes of files. ``bare_configs``: what creates a webhook is its config alone; off,
+    the whole request of the proto, which most servers want. ``extras``: write what was added to the proto after its
     release (metadata of parts, names of files); off for peers that refuse unknown keys.
     """
 
     files: Files = BYTES
     extras: bool = True
+    bare_configs: bool = False
 
     @property
     def version(self) -> Version:
@@ -50,11 +52,11 @@ class ProtoShape:
 
     def keeping(self, files: Files) -> Self:
         """The same for another peer."""
-        return type(self)(files, self.extras)
+        return replace(self, files=files)
 
     def beside(self, other: Files) -> Self:
         """The same for one message, from or to a peer whose files have two forms as well."""
-        return type(self)(Between(self.files, other), self.extras) if self.files.form is None else self
+        return replace(self, files=Between(self.files, other)) if self.files.form is None else self
 
     def reads_as(self, other: Dialect) -> bool:
         """Whether messages written in the other dialect are messages of this one, for sure."""
@@ -67,7 +69,7 @@ class ProtoShape:
         return Reading(notes, proto=True, blocking=False, files=self.files)
 
     def _writing(self, notes: Notes | None) -> Writing:
-        return Writing(notes, extras=self.extras, files=self.files)
+        return Writing(notes, extras=self.extras, files=self.files, bare_configs=self.bare_configs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,10 @@ class ProtoJsonDialect(ProtoShape):
         """Write a message to a caller."""
         writing = Writing(notes, kind=True) if op is GET_EXTENDED_AGENT_CARD else self._writing(notes)
         return _encode(legacy.reply_tree(op, reply, writing))
+
+    def otherwise(self, op: Operation[Any, Any]) -> Self | None:
+        """How to say it to an agent that finds it invalid: what is posted to create a webhook is not agreed on."""
+        return replace(self, bare_configs=True) if op is CREATE_PUSH_CONFIG and not self.bare_configs else None
 
     def answering(self, body: bytes) -> Dialect:
         """The kind shape for a caller who writes it, else this dialect."""

@@ -21,6 +21,7 @@ from ..dialects.base import Dialect
 from ..errors import TaskNotFoundError
 from ..faces import Face
 from ..model import (
+    CREATE_PUSH_CONFIG,
     GET_EXTENDED_AGENT_CARD,
     LIST_PUSH_CONFIGS,
     SUBSCRIBE_TO_TASK,
@@ -38,8 +39,9 @@ from .forwarding import Passing, forwarded_names
 from .mending import Mending
 from .passing import PassedStream, sound_json
 
-#: Never passed as bytes: the card is rewritten, and a subscription is taken up again when it breaks.
-_DECODED: frozenset[AnyOperation] = frozenset({GET_EXTENDED_AGENT_CARD, SUBSCRIBE_TO_TASK})
+#: Never passed as bytes: the card is rewritten, a subscription is taken up again when it breaks, and what creates a
+#: webhook has two shapes over 0.3 HTTP+JSON.
+_DECODED: frozenset[AnyOperation] = frozenset({GET_EXTENDED_AGENT_CARD, SUBSCRIBE_TO_TASK, CREATE_PUSH_CONFIG})
 
 
 def _quiet(said: str) -> None:

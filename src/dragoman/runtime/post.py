@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from ..errors import ConfigError, TransportError
+from ..heeding import Heeding
 from ..security.guard import Address, Checked, Guard, TargetRefused
 from .webhooks import Answer
 
@@ -49,8 +50,9 @@ class HttpPost:
                 raise TargetRefused("has a host that can be read in two ways")
             client = await self._client(checked)
             request = client.post(target).headers(headers).body_bytes(body).streamed_read_buffer_limit(0)
-            async with request.build_streamed() as reply:
-                return Answer(reply.status, reply.headers.get("retry-after") or "")
+            with Heeding():
+                async with request.build_streamed() as reply:
+                    return Answer(reply.status, reply.headers.get("retry-after") or "")
         except PyreqwestError as error:
             self._turn += 1
             raise TransportError(f"No reply from {checked.target.host}: {type(error).__name__}") from error

@@ -13,12 +13,11 @@ Rules of this module:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from ...errors import ConfigError, DragomanError, PeerError, TransportError
+from ...heeding import Heeding
 from ...protocol.messages import HttpResponse
 from ..options import Timeouts, Tls, pem
 
@@ -27,12 +26,10 @@ try:
     from pyreqwest.exceptions import BodyDecodeError, DecodeError, PyreqwestError, RequestTimeoutError
     from pyreqwest.http import HeaderMap, Url
     from pyreqwest.proxy import ProxyBuilder
-    from pyreqwest.response import Response, ResponseBodyReader
+    from pyreqwest.request import StreamRequest
+    from pyreqwest.response import Response
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigError("HTTP needs the package pyreqwest: pip install dragoman[client]") from error
-
-if TYPE_CHECKING:
-    from pyreqwest.bytes import Bytes
 
 _IDLE = timedelta(seconds=4)
 
@@ -43,7 +40,6 @@ __all__ = [
     "build_client",
     "parse_url",
     "read_body",
-    "read_chunk",
     "transport_error",
 ]
 
@@ -85,21 +81,6 @@ def parse_url(url: str) -> Url:
         raise ConfigError(f"{url!r} is not a url: {error}") from error
 
 
-async def read_chunk(reader: ResponseBodyReader) -> Bytes | None:
-    """The next piece of a body, None at its end.
-
-    A cancellation that comes when a piece is just there goes unheard in the library: the piece is returned, and whoever
-    reads on would never end. So it is looked for.
-    """
-    task = asyncio.current_task()
-    assert task is not None  # a coroutine runs in one
-    before = task.cancelling()
-    chunk = await reader.read_chunk()
-    if task.cancelling() > before:
-        raise asyncio.CancelledError
-    return chunk
-
-
 async def read_body(reply: Response, limit: int, url: str) -> bytes:
     """The whole body of a reply. Raises ``PeerError`` beyond ``limit`` bytes.
 
@@ -111,7 +92,7 @@ async def read_body(reply: Response, limit: int, url: str) -> bytes:
     reader, left = reply.body_reader, limit
     chunks: list[bytes] = []
     try:
-        while (chunk := await read_chunk(reader)) is not None:
+        while (chunk := await reader.read_chunk()) is not None:
             left -= len(chunk)
             if left < 0:
                 raise PeerError(f"{url} sent more than the {limit} bytes that a reply may have", status=reply.status)
@@ -134,13 +115,17 @@ class Fetch:
         target = parse_url(url)
         try:
             request = self._client.get(target).headers(headers).timeout(self._time).build_streamed()
-            async with request as reply:
-                fields = [(name.encode(), value.encode("utf-8", "replace")) for name, value in reply.headers.items()]
-                return HttpResponse(reply.status, fields, await read_body(reply, self._limit, url))
+            with Heeding():
+                return await self._get(request, url)
         except PyreqwestError as error:
             raise transport_error(error, url) from error
         except ValueError as error:
             raise ConfigError(f"A request to {url} cannot be built: {error}") from error
+
+    async def _get(self, request: StreamRequest, url: str) -> HttpResponse:
+        async with request as reply:
+            fields = [(name.encode(), value.encode("utf-8", "replace")) for name, value in reply.headers.items()]
+            return HttpResponse(reply.status, fields, await read_body(reply, self._limit, url))
 
 
 def transport_error(error: PyreqwestError, url: str) -> DragomanError:

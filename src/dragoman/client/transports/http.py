@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import A2AError, ConfigError, DragomanError, TransportError
 from ...faces import Face
+from ...heeding import Heeding
 from ...protocol.codec import Codec
 from ...protocol.messages import Header, Headers, HttpRequest, HttpResponse
 from ...protocol.operations import WIRE
@@ -27,7 +28,7 @@ from ..options import Limits, Timeouts
 from . import refusals
 from .base import activated
 from .bodies import EventBody, LineBody, StreamBody, WholeBody
-from .connection import HeaderMap, PyreqwestError, parse_url, read_body, read_chunk, transport_error
+from .connection import HeaderMap, PyreqwestError, parse_url, read_body, transport_error
 
 if TYPE_CHECKING:
     from pyreqwest.client import Client
@@ -83,11 +84,12 @@ class HttpTransport:
     async def unary(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> bytes:
         time = self._reply_time if timeout == self._timeouts.reply else timedelta(seconds=timeout)
         try:
-            exchange, reply = await self._open(op, body, headers, time, ctx)
-            try:
-                response = await self._read(reply)
-            finally:
-                await exchange.__aexit__(None, None, None)
+            with Heeding():
+                exchange, reply = await self._open(op, body, headers, time, ctx)
+                try:
+                    response = await self._read(reply)
+                finally:
+                    await exchange.__aexit__(None, None, None)
         except PyreqwestError as error:
             raise transport_error(error, self._url) from error
         if refusals.is_page(response.body):
@@ -97,7 +99,8 @@ class HttpTransport:
     async def stream(self, op: str, body: bytes, headers: Sequence[Header], timeout: float, ctx: Context) -> ByteStream:
         try:
             async with asyncio.timeout(timeout):
-                exchange, reply = await self._open(op, body, headers, None, ctx)
+                with Heeding():
+                    exchange, reply = await self._open(op, body, headers, None, ctx)
         except TimeoutError as error:
             raise TransportError(
                 f"{self._url} did not open the stream within {timeout:g} seconds", timed_out=True
@@ -106,7 +109,8 @@ class HttpTransport:
             raise transport_error(error, self._url) from error
         try:
             async with asyncio.timeout(timeout):
-                return await self._events(op, exchange, reply)
+                with Heeding():
+                    return await self._events(op, exchange, reply)
         except TimeoutError as error:
             await exchange.__aexit__(None, None, None)
             raise TransportError(f"{self._url} did not answer within {timeout:g} seconds", timed_out=True) from error
@@ -205,7 +209,7 @@ class HttpTransport:
         kind = (reply.get_header("content-type") or "").partition(";")[0].strip().lower()
         first = b""
         if not kind:  # taken for what its first bytes look like
-            first = bytes(await read_chunk(reply.body_reader) or b"")
+            first = bytes(await reply.body_reader.read_chunk() or b"")
             kind = "text/event-stream" if first.lstrip(_BLANK)[:1] in _EVENT_STARTS else ""
         if kind == "text/event-stream":
             return HttpStream(self, op, exchange, reply, EventBody(self._limits.event), first)
@@ -259,7 +263,8 @@ class HttpStream(ByteStream):
         assert self._reader is not None
         try:
             async with asyncio.timeout(self._silence):
-                chunk = await read_chunk(self._reader)
+                with Heeding():
+                    chunk = await self._reader.read_chunk()
         except TimeoutError:
             said = f"{self._url} sent nothing for {self._silence:g} seconds on an open stream"
             self._error = TransportError(said, timed_out=True)
